@@ -1,0 +1,139 @@
+"""The one door for downloads: uv resolves to pinned, hashed requirements once, then installs exactly those."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from uv import find_uv_bin
+
+from wheelmill import proc
+from wheelmill.errors import InputError, MissingError
+from wheelmill.store import Store, digest, write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+PLATFORM = "x86_64-manylinux_2_28"
+# What uv prints when it could not talk to the index, as opposed to the index answering "no such release".
+UNREACHABLE = (
+    "error sending request",
+    "dns error",
+    "Could not connect",
+    "Failed to fetch",
+    "tcp connect error",
+    "Network connectivity is disabled",
+    "network was disabled",
+    "timed out",
+)
+
+
+class UnreachableError(MissingError):
+    """The package index did not answer."""
+
+
+class NoReleaseError(MissingError):
+    """The package index answered, and what was asked for is not in it."""
+
+
+def _uv(args: Sequence[str], *, log: Path, what: str) -> None:
+    try:
+        proc.run([find_uv_bin(), *args], log=log, env={**os.environ, "UV_NO_PROGRESS": "1"})
+    except proc.ProcessError as error:
+        raise _explain(error, what) from error
+
+
+def _explain(error: proc.ProcessError, what: str) -> Exception:
+    said = error.output.strip()
+    if any(sign in said for sign in UNREACHABLE):
+        return UnreachableError(
+            f"{what}: the package index cannot be reached\n    {said.splitlines()[-1].strip()}",
+            remedy="check the network, the proxy and the index (UV_INDEX_URL, SSL_CERT_FILE), then run the same "
+            "command again: what is already in .wheelmill/ is kept",
+        )
+    if "No solution found" in said or "was not found in the package registry" in said:
+        return NoReleaseError(
+            f"{what}: the package index has no such release\n    "
+            + "\n    ".join(line.strip() for line in said.splitlines() if line.strip()),
+            remedy="ask for a release that the index has, or name an index that has this one (UV_EXTRA_INDEX_URL)",
+        )
+    if "No interpreter found" in said:
+        return MissingError(f"{what}: {said}", remedy="install that Python, or let uv fetch it (uv python install)")
+    return error
+
+
+def _backend(backend: str | None) -> list[str]:
+    return ["--torch-backend", backend] if backend else []
+
+
+def resolve(
+    store: Store, requirements: Sequence[str], *, python: str, log: Path, backend: str | None = None
+) -> str:
+    """Requirements → `name==version --hash=…` lines, for Linux x86_64 and that Python.
+
+    The answer is kept in the store, so a later run gets the same one and needs no network. `backend` names
+    the torch variant (`cpu`, `cu130`) whose own index serves torch. Raises UnreachableError or NoReleaseError.
+    """
+    key = digest([sorted(requirements), python, backend])
+    pins = store.path("resolutions", f"{key}.txt")
+    if not pins.exists():
+        with store.work("resolve") as work:
+            (work / "in.txt").write_text("\n".join(requirements) + "\n")
+            _uv(
+                ["pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes", "--quiet"]
+                + ["--no-header", "--no-annotate", "--python-version", python, "--python-platform", PLATFORM]
+                + _backend(backend),
+                log=log,
+                what=f"resolving {', '.join(requirements)}",
+            )
+            write_atomic(pins, (work / "out.txt").read_bytes())
+    return pins.read_text()
+
+
+def venv(folder: Path, *, python: str, log: Path) -> Path:
+    """Make a movable virtual environment and return its interpreter."""
+    _uv(
+        ["venv", "--relocatable", "--no-project", "--quiet", "--python", python, str(folder)],
+        log=log,
+        what=f"an environment of Python {python}",
+    )
+    return folder / "bin" / "python"
+
+
+def install(
+    store: Store,
+    pins: str,
+    *,
+    into: Path,
+    log: Path,
+    python: str | None = None,
+    backend: str | None = None,
+) -> None:
+    """Install pinned, hashed requirements and nothing else.
+
+    `into` is an environment's interpreter, or with `python` given a plain folder that gets the files for
+    that Python. uv's cache is asked first, so what was fetched once needs no network.
+    """
+    if not pins.strip():
+        return
+    where = ["--python", str(into)]
+    if python is not None:
+        where = ["--target", str(into), "--python-version", python, "--python-platform", PLATFORM]
+    with store.work("install") as work:
+        (work / "pins.txt").write_text(pins)
+        args = ["pip", "install", "--no-deps", "--require-hashes", "--only-binary", ":all:", "-r"]
+        args += [str(work / "pins.txt"), *where, *_backend(backend)]
+        what = "fetching " + ", ".join(line.split(" ")[0] for line in pins.splitlines() if "==" in line)
+        try:
+            _uv([*args, "--offline"], log=log, what=what)
+        except (UnreachableError, NoReleaseError, proc.ProcessError):
+            _uv(args, log=log, what=what)
+
+
+def pinned(pins: str, name: str) -> str:
+    """The version that `pins` gives `name`. Raises InputError when it gives none."""
+    for line in pins.splitlines():
+        if line.startswith(f"{name}=="):
+            return line.split("==")[1].split(" ")[0].rstrip("\\").strip()
+    raise InputError(f"{name} is not among the resolved requirements", remedy="name it in the requirements")

@@ -1,0 +1,91 @@
+"""The one door for subprocesses: argument lists only, output to a log, the whole process group ended on a stop."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelmill.errors import BuildError, MissingError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+EXCERPT = 25
+OWNER = "WHEELMILL_WORK"
+NO_SPACE = "No space left on device"
+
+
+class ProcessError(BuildError):
+    """A command ended with a status other than 0. `output` holds what this command printed."""
+
+    def __init__(self, args: Sequence[str], status: int, output: str, log: Path) -> None:
+        lines = output.strip().splitlines()
+        # The first error is the cause; what follows it is mostly its echo.
+        first = next((i for i, line in enumerate(lines) if "error" in line.lower()), len(lines) - EXCERPT)
+        excerpt = "\n".join("    " + line for line in lines[max(first, 0) :][:EXCERPT])
+        super().__init__(f"`{shlex.join(args[:3])} …` ended with status {status}:\n{excerpt}")
+        self.remedy = f"the whole output is in {log}"
+        self.output = output
+
+
+def run(args: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+    """Run a command, appending its output to `log`.
+
+    Raises ProcessError when it fails, MissingError when the program is not there or the disk is full.
+    Whatever ends the wait early, Ctrl-C included, ends the command's whole process group.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("ab") as out:
+        out.write(f"+ {shlex.join(args)}\n".encode())
+        out.flush()
+        start = out.tell()
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                args, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+            )
+        except FileNotFoundError as error:
+            raise MissingError(f"{args[0]} is not here", remedy=f"install it, or put it on PATH ({error})") from error
+        try:
+            status = process.wait()
+        except BaseException:
+            _end(process)
+            raise
+    if status == 0:
+        return
+    output = log.read_bytes()[start:].decode(errors="replace")
+    if NO_SPACE in output:
+        raise MissingError(
+            f"the disk that holds {log.parent} is full", remedy="free some space and run the same command again"
+        )
+    raise ProcessError(args, status, output, log)
+
+
+def capture(args: Sequence[str]) -> str:
+    """Standard output and error of a short command. Raises OSError or CalledProcessError when it fails."""
+    done = subprocess.run(  # noqa: S603
+        args, check=True, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    return done.stdout
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    for signum in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signum)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=5)
+            return
+
+
+def end_orphans(work: Path) -> None:
+    """Kill what a killed run left running in `work`: every process that carries the folder in its environment."""
+    mark = f"{OWNER}={work}".encode()
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                os.kill(int(entry.name), signal.SIGKILL)
