@@ -1,0 +1,88 @@
+# /// script
+# dependencies = ["nox>=2025.2.9", "pyyaml>=6"]
+# ///
+"""Developer entry points: names and order only, the logic is in `wheelmill`. Build sessions come from matrix.yaml."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import nox
+import yaml
+
+ROOT = Path(__file__).parent
+ENGINE = ROOT / "pkg" / "wheelmill"
+CUDAS = yaml.safe_load((ROOT / "matrix.yaml").read_text())["cuda"]
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.reuse_venv = "yes"
+nox.options.sessions = ["lint", "types", "tests"]
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the engine, editable, and dependency groups; again only when what states them has changed.
+
+    So a session that has run once needs no network.
+    """
+    stated = b"".join((folder / "pyproject.toml").read_bytes() for folder in (ENGINE, ROOT))
+    wanted = hashlib.sha256(stated + repr((groups, session.python)).encode()).hexdigest()
+    stamp = Path(session.virtualenv.location) / "installed.sha256"
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    requirements = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), *groups)
+    session.install("-e", str(ENGINE), *requirements)
+    stamp.write_text(wanted)
+
+
+def build_session(cuda: str) -> None:
+    """Register `build-<cuda>`; what follows `--` goes to the verb, ids among it in place of `cuda`."""
+
+    @nox.session(name=f"build-{cuda}")
+    def build(session: nox.Session) -> None:
+        install(session)
+        ids = any(argument.startswith(("cpu", "cu1")) for argument in session.posargs)
+        session.run("wheelmill", "build", *session.posargs, *(() if ids else (cuda,)))
+
+
+for tag in CUDAS:
+    build_session(tag)
+
+
+@nox.session
+def plan(session: nox.Session) -> None:
+    """Print what matrix.yaml asks for."""
+    install(session)
+    session.run("wheelmill", "plan", *session.posargs)
+
+
+@nox.session
+def index(session: nox.Session) -> None:
+    """Write the index of dist/ into site/."""
+    install(session)
+    session.run("wheelmill", "index", "dist", "--out", "site", *session.posargs)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Every test: units, plans, and wheels that are really built, installed and run."""
+    install(session, "tests")
+    session.run("pytest", *(session.posargs or ["tests"]))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style of Python, C++ and CUDA."""
+    install(session, "lint")
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    sources = [str(path) for path in (ROOT / "csrc").rglob("*") if path.suffix in {".h", ".cpp", ".cu", ".cuh"}]
+    session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Types of the engine, strictly."""
+    install(session, "types")
+    session.run("mypy")

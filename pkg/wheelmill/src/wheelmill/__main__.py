@@ -1,0 +1,74 @@
+"""The command line's entry point: the only place that catches, prints and exits."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+import click
+
+from wheelmill import __version__
+from wheelmill.errors import WheelmillError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+USAGE, INTERRUPTED = 2, 130
+# Each verb is imported when it is asked for, so that `plan` does not wait for what `build` needs.
+VERBS = {"plan": "cli_plan", "build": "cli_build", "index": "cli_index"}
+
+
+class Verbs(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
+        if name not in VERBS:
+            return None
+        command = getattr(import_module(f"wheelmill.{VERBS[name]}"), name)
+        return command if isinstance(command, click.Command) else None
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__)
+def cli() -> None:
+    """Builds, proves and publishes PyTorch C++/CUDA extension wheels for a matrix of torch, CUDA and Python."""
+
+
+def _say(message: str, remedy: str = "") -> None:
+    red, plain = ("\033[31m", "\033[0m") if sys.stderr.isatty() and "NO_COLOR" not in os.environ else ("", "")
+    print(f"{red}error:{plain} {message}", file=sys.stderr)
+    if remedy:
+        print(f"  what to do: {remedy}", file=sys.stderr)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a verb and return its exit code: 0, or 1 to 4 and 130 as `wheelmill.errors` and the design name them."""
+    try:
+        cli.main(args=argv, prog_name="wheelmill", standalone_mode=False)
+    except WheelmillError as error:
+        _say(str(error), error.remedy)
+        return error.exit_code
+    except click.exceptions.Exit as exit_:
+        return exit_.exit_code
+    except click.ClickException as error:
+        _say(error.format_message(), "see `wheelmill --help`")
+        return USAGE
+    except (KeyboardInterrupt, click.Abort):
+        _say("interrupted", "run the same command again: finished wheels and downloads are kept")
+        return INTERRUPTED
+    except OSError as error:
+        from wheelmill.build import disk_full
+
+        full = disk_full(error)
+        if full is None:
+            raise
+        _say(str(full), full.remedy)
+        return full.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

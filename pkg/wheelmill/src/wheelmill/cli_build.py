@@ -1,0 +1,94 @@
+"""`wheelmill build`: runs the steps of a plan and says how to install what came out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from wheelmill import build as engine
+from wheelmill import facts, index, matrix, plan, project, report
+from wheelmill.errors import WheelmillError
+from wheelmill.local import Site
+from wheelmill.store import Store
+
+if TYPE_CHECKING:
+    from wheelmill.build import Outcome
+    from wheelmill.toolkit import Provider
+
+
+class FailedError(WheelmillError):
+    """Some wheels failed; carries the exit code of the first one's cause."""
+
+
+def _raise_failures(outcomes: list[Outcome]) -> None:
+    errors = [(outcome.wheel, outcome.error) for outcome in outcomes if outcome.error is not None]
+    if not errors:
+        return
+    text = "\n".join(f"{wheel}: {error}\n  what to do: {error.remedy}" for wheel, error in errors)
+    failure = FailedError(f"{len(errors)} of {len(outcomes)} wheels failed\n{text}")
+    failure.exit_code = errors[0][1].exit_code  # type: ignore[misc]
+    raise failure
+
+
+def _indexed(outcomes: list[Outcome], out: Path, site: Path, name: str) -> None:
+    if not any(outcome.environment for outcome in outcomes):
+        click.echo(f"No wheel was proven here, so {site} is left as it was.")
+        return
+    proven, _ = index.collect(out)
+    pages = index.write(proven, site)
+    click.echo(f"\nThe index is {site}; install with\n")
+    for command in engine.commands(outcomes, pages, name):
+        click.echo(f"    {command}")
+    click.echo()
+
+
+@click.command("build")
+@click.argument("select", nargs=-1)
+@click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default=Path("matrix.yaml"), show_default=True)
+@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("dist"), show_default=True)
+@click.option("--site", type=click.Path(path_type=Path, file_okay=False), default=Path("site"), show_default=True)
+@click.option("--store", type=click.Path(path_type=Path, file_okay=False), envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
+@click.option("--executor", type=click.Choice(["local"]), default="local", show_default=True)
+@click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="Print what became of each wheel as JSON.")
+def build(
+    select: tuple[str, ...],
+    matrix_path: Path,
+    out: Path,
+    site: Path,
+    store: Path | None,
+    executor: str,  # noqa: ARG001 - one so far; named so that scripts can already ask for it
+    toolkit: Provider,
+    as_json: bool,  # noqa: FBT001
+) -> None:
+    """Build, check and prove the wheels that SELECT names (globs on ids; all without one), and index them.
+
+    A wheel whose inputs did not change is not built again; an interrupted run goes on where it was.
+    """
+    wanted = matrix.load(matrix_path)
+    known = facts.load(wanted.facts)
+    todo = plan.make(wanted, known, select)
+    source = project.read(wanted.root / wanted.project.path, wanted.project.sources, wanted.project.build_torch)
+    with report.choose([step.wheel.id for step in todo.steps]) as reporter:
+        shared = Site(
+            store=Store(store or wanted.root / ".wheelmill"),
+            facts=known,
+            matrix=wanted,
+            project=source,
+            provider=toolkit,
+            reporter=reporter,
+        )
+        outcomes = engine.run(todo, shared, out)
+    if as_json:
+        click.echo(json.dumps(engine.to_json(outcomes), indent=1))
+    else:
+        _indexed(outcomes, out, site, _name(outcomes))
+    _raise_failures(outcomes)
+
+
+def _name(outcomes: list[Outcome]) -> str:
+    """The project's name as its wheels' files give it."""
+    return next((index.read(outcome.file).project for outcome in outcomes if outcome.file), "")

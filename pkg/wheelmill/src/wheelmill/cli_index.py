@@ -1,0 +1,35 @@
+"""`wheelmill index`: writes the static index of a folder of wheels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from wheelmill import index as engine
+from wheelmill.errors import GateError
+
+
+@click.command("index")
+@click.argument("dist", type=click.Path(path_type=Path, file_okay=False, exists=True))
+@click.option("--out", "site", type=click.Path(path_type=Path, file_okay=False), required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print the pages and their wheels as JSON.")
+def index(dist: Path, site: Path, as_json: bool) -> None:  # noqa: FBT001
+    """Index the proven wheels of DIST, one find-links page an environment; the others are named and left out."""
+    proven, unproven = engine.collect(dist)
+    if not proven:
+        raise GateError(
+            f"no wheel of {dist} was proven to load, so there is nothing to index",
+            remedy="run `wheelmill build` where the torch of its cells can be had",
+        )
+    pages = engine.write(proven, site)
+    if as_json:
+        listing = {name: [f.path.name for f in proven if name in f.environments] for name in pages}
+        left = [file.path.name for file in unproven]
+        click.echo(json.dumps({"version": 1, "pages": listing, "left_out": left}, indent=1))
+        return
+    for file in unproven:
+        click.echo(f"left out, not proven to load: {file.path.name}")
+    for name, page in pages.items():
+        click.echo(f"{name}: {page}")

@@ -1,0 +1,143 @@
+"""The static index: wheel files first, pages after them, each written whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import json
+import shutil
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+
+from wheelmill.errors import InputError
+from wheelmill.store import file_sha256, write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+MANIFEST = ".manifest.json"
+PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head><meta charset="utf-8"><meta name="pypi:repository-version" content="1.0"><title>{title}</title></head>
+<body>
+<h1>{title}</h1>
+<p>{text}</p>
+{links}
+</body>
+</html>
+"""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class File:
+    """A wheel file and the environments that its manifest names. `proven` tells whether these very bytes loaded."""
+
+    path: Path
+    project: str
+    sha256: str
+    metadata: bytes
+    requires_python: str | None
+    environments: tuple[str, ...]
+    proven: bool
+
+
+def _metadata(path: Path) -> bytes:
+    with zipfile.ZipFile(path) as archive:
+        (name,) = [n for n in archive.namelist() if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
+        return archive.read(name)
+
+
+def _requires_python(metadata: bytes) -> str | None:
+    for line in metadata.split(b"\n\n", 1)[0].decode(errors="replace").splitlines():
+        if line.lower().startswith("requires-python:"):
+            return line.split(":", 1)[1].strip()
+    return None
+
+
+def read(path: Path) -> File:
+    """A wheel with the manifest beside it. Raises InputError when either is missing, unsound or of other bytes."""
+    remedy = "build it with `wheelmill build`, which writes the wheel and its manifest"
+    try:
+        project = canonicalize_name(parse_wheel_filename(path.name)[0])
+        manifest = json.loads(path.with_name(path.name + MANIFEST).read_text())
+        sha256, environments = manifest["sha256"], manifest["environments"]
+        metadata = _metadata(path)
+    except FileNotFoundError as error:
+        raise InputError(
+            f"{path.name} has no manifest, so nothing says where it works", remedy=remedy
+        ) from error
+    except (InvalidWheelFilename, OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path.name} or its manifest cannot be read: {error}", remedy=remedy) from error
+    if file_sha256(path) != sha256:
+        raise InputError(f"{path.name} is not the file that its manifest describes (SHA-256 differs)", remedy=remedy)
+    return File(
+        path=path,
+        project=project,
+        sha256=sha256,
+        metadata=metadata,
+        requires_python=_requires_python(metadata),
+        environments=tuple(environments),
+        proven=(manifest.get("proof") or {}).get("sha256") == sha256,
+    )
+
+
+def collect(dist: Path) -> tuple[list[File], list[File]]:
+    """(proven wheels of a folder, the others). Raises InputError when there is no wheel at all."""
+    wheels = [read(path) for path in sorted(dist.glob("*.whl"))]
+    if not wheels:
+        raise InputError(f"{dist} holds no wheel", remedy="run `wheelmill build` first, or name the folder it wrote")
+    return [file for file in wheels if file.proven], [file for file in wheels if not file.proven]
+
+
+def _link(file: File, prefix: str) -> str:
+    # Only the path part is quoted: `+` must be %2B, or servers read it as a space.
+    href = html.escape(f"{prefix}files/{quote(file.path.name)}#sha256={file.sha256}")
+    requires = html.escape(file.requires_python or "")
+    python = f' data-requires-python="{requires}"' if requires else ""
+    core = hashlib.sha256(file.metadata).hexdigest()
+    return (
+        f'<a href="{href}"{python} data-core-metadata="sha256={core}" data-dist-info-metadata="sha256={core}">'
+        f"{html.escape(file.path.name)}</a><br>"
+    )
+
+
+def _page(title: str, text: str, links: Iterable[str]) -> str:
+    return PAGE.format(title=html.escape(title), text=html.escape(text), links="\n".join(links))
+
+
+def write(files: Sequence[File], site: Path) -> dict[str, Path]:
+    """Write the whole site and return the find-links page of each environment.
+
+    Files come first and are copied under a temporary name, so that no page ever points at a missing or half
+    written file. Pages of environments that no wheel serves any more are removed.
+    """
+    for file in files:
+        target = site / "files" / file.path.name
+        if not target.exists() or file_sha256(target) != file.sha256:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part = target.with_name(f".{target.name}.part")
+            shutil.copyfile(file.path, part)
+            part.replace(target)
+        write_atomic(target.with_name(target.name + ".metadata"), file.metadata)
+    projects = sorted({file.project for file in files})
+    for project in projects:
+        links = [_link(file, "../../") for file in files if file.project == project]
+        write_atomic(site / "simple" / project / "index.html", _page(project, "Every wheel.", links))
+    names = [f'<a href="{name}/">{name}</a><br>' for name in projects]
+    write_atomic(site / "simple" / "index.html", _page("Simple index", "", names))
+    pages = {}
+    for environment in sorted({name for file in files for name in file.environments}):
+        links = [_link(file, "") for file in files if environment in file.environments]
+        pages[environment] = site / f"{environment}.html"
+        write_atomic(pages[environment], _page(environment, f"Wheels for {environment}.", links))
+    for stale in set(site.glob("c*-torch*.html")) - set(pages.values()):
+        stale.unlink()
+    rows = [f'<a href="{quote(name)}.html">{html.escape(name)}</a><br>' for name in pages]
+    text = f"Choose your torch and CUDA, then: pip install {' '.join(projects)} --find-links <that page>"
+    write_atomic(site / "index.html", _page("Wheels by environment", text, rows))
+    return pages
