@@ -1,0 +1,13 @@
+"""Fused pointwise operators for PyTorch, on CPU and CUDA, with gradients and double gradients."""
+
+from fusedops._load import load_library
+
+load_library()
+
+# Each module registers its operator's Python side, which needs the library's schemas.
+from fusedops.affine import affine  # noqa: E402
+from fusedops.clip_add import clip_add  # noqa: E402
+from fusedops.scale_clamp_add import scale_clamp_add  # noqa: E402
+from fusedops.vector_add import vector_add  # noqa: E402
+
+__all__ = ["affine", "clip_add", "scale_clamp_add", "vector_add"]

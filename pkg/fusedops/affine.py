@@ -1,0 +1,37 @@
+"""a * x + b in one pass over memory."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fusedops._vmap import register_pointwise_vmap
+
+_affine = torch.ops.fusedops.affine.default
+
+
+def affine(x: Tensor, a: float, b: float) -> Tensor:
+    """`a * x + b`, rounded once.
+
+    `x` is float16, bfloat16, float32 or float64, of any shape and strides, on CPU or CUDA; the
+    result has its shape, dtype and, where it is dense, its strides. Differentiable in `x` any
+    number of times. Raises RuntimeError for another dtype.
+    """
+    return _affine(x, a, b)
+
+
+@torch.library.register_fake("fusedops::affine")
+def _(x: Tensor, a: float, b: float) -> Tensor:  # noqa: ARG001
+    return torch.empty_like(x)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+    _x, ctx.a, _b = inputs
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+    return _affine(grad, ctx.a, 0.0), None, None
+
+
+torch.library.register_autograd("fusedops::affine", _backward, setup_context=_save)
+register_pointwise_vmap("fusedops::affine", _affine, tensors=1)

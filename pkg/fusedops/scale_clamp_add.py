@@ -1,0 +1,62 @@
+"""clamp(x * scale, min, max) + bias in one pass over memory."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fusedops._vmap import register_pointwise_vmap
+
+_scale_clamp_add = torch.ops.fusedops.scale_clamp_add.default
+_scale_clamp_add_backward = torch.ops.fusedops.scale_clamp_add_backward.default
+
+
+def scale_clamp_add(x: Tensor, scale: float, min: float, max: float, bias: float) -> Tensor:  # noqa: A002
+    """`torch.clamp(x * scale, min, max) + bias`, rounded once.
+
+    `x` is float16, bfloat16, float32 or float64, of any shape and strides, on CPU or CUDA; the
+    result has its shape, dtype and, where it is dense, its strides. The clamp and its gradient
+    treat NaN, `min > max` and the bounds themselves as torch.clamp does. Raises RuntimeError for
+    another dtype.
+    """
+    return _scale_clamp_add(x, scale, min, max, bias)
+
+
+@torch.library.register_fake("fusedops::scale_clamp_add")
+def _(x: Tensor, scale: float, min: float, max: float, bias: float) -> Tensor:  # noqa: A002, ARG001
+    return torch.empty_like(x)
+
+
+@torch.library.register_fake("fusedops::scale_clamp_add_backward")
+def _(grad: Tensor, x: Tensor, scale: float, min: float, max: float) -> Tensor:  # noqa: A002, ARG001
+    return torch.empty_like(x)
+
+
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+    x, ctx.scale, ctx.min, ctx.max, _bias = inputs
+    ctx.save_for_backward(x)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+    (x,) = ctx.saved_tensors
+    return (
+        _scale_clamp_add_backward(grad, x, ctx.scale, ctx.min, ctx.max),
+        None,
+        None,
+        None,
+        None,
+    )
+
+
+def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+    _grad, x, ctx.scale, ctx.min, ctx.max = inputs
+    ctx.save_for_backward(x)
+
+
+torch.library.register_autograd("fusedops::scale_clamp_add", _backward, setup_context=_save)
+# Linear in grad, with the same factor; constant in x wherever it has a derivative.
+torch.library.register_autograd(
+    "fusedops::scale_clamp_add_backward", _backward, setup_context=_save_twice
+)
+register_pointwise_vmap("fusedops::scale_clamp_add", _scale_clamp_add, tensors=1)
+register_pointwise_vmap("fusedops::scale_clamp_add_backward", _scale_clamp_add_backward, tensors=2)

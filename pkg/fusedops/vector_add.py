@@ -1,0 +1,38 @@
+"""x + y for two tensors of one shape."""
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from fusedops._vmap import register_pointwise_vmap
+
+_vector_add = torch.ops.fusedops.vector_add.default
+
+
+def vector_add(x: Tensor, y: Tensor) -> Tensor:
+    """`x + y`, rounded once.
+
+    Both are float16, bfloat16, float32 or float64, of the same shape, dtype and device (there is no
+    broadcasting and no type promotion), each with any strides, on CPU or CUDA; the result has the
+    shape, dtype and, where `x` is dense, the strides of `x`. Differentiable in both any number of
+    times. Raises RuntimeError for another dtype and where `y` is not like `x`.
+    """
+    return _vector_add(x, y)
+
+
+@torch.library.register_fake("fusedops::vector_add")
+def _(x: Tensor, y: Tensor) -> Tensor:
+    torch._check(  # noqa: SLF001
+        x.shape == y.shape,
+        lambda: f"fusedops::vector_add: y must have the shape of x, {x.shape}, but got {y.shape}",
+    )
+    return torch.empty_like(x)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401, ARG001
+    return grad, grad
+
+
+torch.library.register_autograd("fusedops::vector_add", _backward)
+register_pointwise_vmap("fusedops::vector_add", _vector_add, tensors=2)
