@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from wheelmill.model import Wheel, python_tag
 from wheelmill.names import version_key
@@ -16,8 +15,7 @@ if TYPE_CHECKING:
     from wheelmill.resolve import Resolved
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """What the cells of one wheel share: CUDA, build torch, ABI, and the Python where it does not collapse."""
 
     cuda: str

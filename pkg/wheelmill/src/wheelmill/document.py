@@ -54,7 +54,7 @@ def raise_all(problems: list[Problem]) -> None:
         case [one]:
             raise InputError(f"{one.where}: {one.what}", remedy=one.remedy)
         case [first, *_]:
-            told = (f"{one.where}: {one.what}\n  {one.remedy}" for one in ordered)
+            told = (f"{one.where}: {one.what}\n  what to do: {one.remedy}" for one in ordered)
             raise InputError(f"{first.file} has {len(ordered)} problems.\n" + "\n".join(told))
 
 

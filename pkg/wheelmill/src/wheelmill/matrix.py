@@ -37,7 +37,10 @@ _UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
-    """The extension project. `sources` empty means all; `name` None means the project's own."""
+    """The extension project, its path relative to the matrix's root.
+
+    `sources` empty means all; `name` None means the project's own.
+    """
 
     path: Path
     sources: tuple[str, ...]
@@ -102,7 +105,7 @@ def load(path: Path) -> Matrix:
     root = path.parent
     project = _project(found, root)
     torch = _choice(found, "torch")
-    python = _choice(found, "python") if "python" in found.lines else _requires_python(found, project)
+    python = _choice(found, "python") if "python" in found.lines else _requires_python(found, root / project.path)
     _check_forms(found)
     stable = found.convert("abi.torch", _stable_from, None)
     size = found.convert("policy.size", _size, None)
@@ -130,13 +133,13 @@ def load(path: Path) -> Matrix:
 
 
 def _project(found: Document, root: Path) -> Project:
-    folder = root / found.text("project.path", ".")
-    if not folder.is_dir():
+    path = Path(found.text("project.path", "."))
+    if not (root / path).is_dir():
         found.report(
-            "project.path", f"{folder} is no folder.", "Name the project's folder, relative to the matrix."
+            "project.path", f"{root / path} is no folder.", "Name the project's folder, relative to the matrix."
         )
     return Project(
-        path=folder,
+        path=path,
         sources=found.texts("project.sources"),
         name=found.text("project.name") or None,
         build_torch=cast("BuildTorch", found.text("project.build_torch", "auto")),
@@ -150,9 +153,9 @@ def _choice(found: Document, key: str) -> Choice:
     return found.convert(key, lambda text: choice.ranged(text, key), Choice(key=key))
 
 
-def _requires_python(found: Document, project: Project) -> Choice:
+def _requires_python(found: Document, project: Path) -> Choice:
     """The project's own range; every Python that torch has where it states none."""
-    file = project.path / "pyproject.toml"
+    file = project / "pyproject.toml"
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {})
         stated = table.get("requires-python", "") if isinstance(table, dict) else ""

@@ -26,12 +26,17 @@ def sm_of(matrix: Matrix, facts: Facts, cuda: str, torches: Iterable[str]) -> tu
     if cuda == "cpu":
         return ()
     words = matrix.sm[_key(matrix, cuda)]
-    if words[0] in _SETS:
+    if spans(matrix, cuda):
         toolkit = facts.cuda[cuda].sm
         known = {target.name for torch in torches for target in facts.torch[torch].sm.get(cuda, ())}
         both = [target for target in toolkit if target.name in known] if known else list(toolkit)
         return arch.all_of(both) if words[0] == "all" else arch.all_major(both)
     return arch.merge(target for word in words for target in _named(facts, word))
+
+
+def spans(matrix: Matrix, cuda: str) -> bool:
+    """Whether the targets for `cuda` are `all` or `all-major`, and so depend on what torch has."""
+    return cuda != "cpu" and matrix.sm[_key(matrix, cuda)][0] in _SETS
 
 
 def unknown_sm(facts: Facts, cuda: str, torches: Iterable[str]) -> tuple[str, ...]:
