@@ -26,6 +26,11 @@ class Arch:
         """The target without its PTX, as toolkits list it: `9.0a`."""
         return f"{self.major}.{self.minor}{self.suffix}"
 
+    @property
+    def order(self) -> int:
+        """The SM number: 90 for 9.0."""
+        return self.major * 10 + self.minor
+
     def __str__(self) -> str:
         return f"{self.name}+PTX" if self.ptx else self.name
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Choice:
     """A range over minors, or a list of them; never both. `key` is where the matrix says it, else empty.
 
-    A range with `patches` is a project's requires-python, which speaks of patch releases: there a minor is
-    in the range when its newest patch release is.
+    A range with `patches` is a project's requires-python, which speaks of patch releases: there a minor
+    is in the range when its newest patch release is.
     """
 
     key: str
@@ -67,7 +67,7 @@ def _specifiers(text: str) -> SpecifierSet:
         one = stripped.replace(".", "").removesuffix("t").isdigit()
         raise InputError(
             f'"{text}" is no version range.',
-            remedy=f'Write ["{stripped}"] for that one alone, or ">={stripped.removesuffix("t")}" from it on.'
+            remedy=f'Write ["{stripped}"] for that one, or ">={stripped.removesuffix("t")}" from it on.'
             if one
             else 'Write a range such as ">=2.10" or ">=3.10,<3.14", or a list such as ["2.10", "2.11"].',
         ) from error

@@ -26,11 +26,15 @@ TABLE_ROWS = 500
 
 @click.command("plan")
 @click.argument("select", nargs=-1)
-@click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default=Path("matrix.yaml"), show_default=True)
+@click.option(
+    "--matrix", "matrix_path", type=click.Path(path_type=Path), default=Path("matrix.yaml"), show_default=True
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-@click.option("--explain", is_flag=True, help="Also say which combinations were dropped, and what was not known.")
+@click.option(
+    "--explain", is_flag=True, help="Also say which combinations were dropped, and what was not known."
+)
 def plan(select: tuple[str, ...], matrix_path: Path, as_json: bool, explain: bool) -> None:  # noqa: FBT001
-    """Show the cells, wheels and build steps of a matrix that SELECT names (globs on ids; all without one)."""
+    """Show the cells, wheels and steps of a matrix that SELECT names (globs on ids; all without one)."""
     wanted = matrix.load(matrix_path)
     known = facts.load(wanted.facts)
     made = planning.make(wanted, known, select)
@@ -144,7 +148,6 @@ def _notes(made: Plan, wanted: Matrix, known: Facts) -> Iterator[str]:
             continue
         base = "the toolkit's list alone counts" if unknown == served else "the other releases' lists count"
         yield (
-            f"{wheel.id}: the GPU targets of torch {listing(unknown)} built for {wheel.cuda} are not in the tables, "
-            f"so for all and all-major {base}"
+            f"{wheel.id}: the GPU targets of torch {listing(unknown)} built for {wheel.cuda} "
+            f"are not in the tables, so for all and all-major {base}"
         )
-

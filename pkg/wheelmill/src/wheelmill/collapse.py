@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class _Group(NamedTuple):
-    """What the cells of one wheel share: CUDA, build torch, ABI, and the Python where it does not collapse."""
+    """What the cells of one wheel share: CUDA, build torch, ABI, and a Python that does not collapse."""
 
     cuda: str
     torch: str
@@ -27,9 +27,9 @@ class _Group(NamedTuple):
 def collapse(matrix: Matrix, facts: Facts, resolved: Resolved) -> tuple[Wheel, ...]:
     """One wheel per group of cells that one binary can serve, in canonical order.
 
-    Torch releases collapse from `abi.torch`'s floor on; the wheel is built with the floor's headers even where
-    its CUDA variant came later. Pythons collapse under `none` and `abi3`. The limited API does not exist on
-    free-threaded Pythons, so under `abi3` each of those has a wheel of its own.
+    Torch releases collapse from `abi.torch`'s floor on; the wheel is built with the floor's headers even
+    where its CUDA variant came later. Pythons collapse under `none` and `abi3`. The limited API does not
+    exist on free-threaded Pythons, so under `abi3` each of those has a wheel of its own.
     """
     floor = version_key(matrix.stable_from) if matrix.stable_from is not None else None
     stable = {minor for minor in facts.torch if floor is not None and version_key(minor) >= floor}
@@ -59,7 +59,9 @@ def _kept_python(abi: PythonAbi, python: str) -> str | None:
 def _wheel(abi: PythonAbi, group: _Group, cells: list[Cell], sm: tuple[str, ...]) -> Wheel:
     torch = f"stable{group.torch}" if group.stable else f"torch{group.torch}"
     suffix = "" if group.python is None else f"-{python_tag(group.python)}"
-    lowest = group.python or (min((cell.python for cell in cells), key=version_key) if abi == "abi3" else None)
+    lowest = group.python or (
+        min((cell.python for cell in cells), key=version_key) if abi == "abi3" else None
+    )
     return Wheel(
         id=f"{group.cuda}-{torch}{suffix}",
         cuda=group.cuda,

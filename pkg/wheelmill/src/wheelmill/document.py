@@ -46,7 +46,7 @@ class Problem:
 
 
 def raise_all(problems: list[Problem]) -> None:
-    """Raises one InputError that tells every problem, in the order of the lines; returns when there is none."""
+    """Raises one InputError that tells every problem, by line; returns when there is none."""
     ordered = sorted(problems, key=lambda problem: problem.line)
     match ordered:
         case []:
@@ -139,10 +139,14 @@ def _not_yaml(path: Path, text: str, error: yaml.YAMLError) -> InputError:
     row = rows[line - 1] if line <= len(rows) else ""
     if "\t" in row[: len(row) - len(row.lstrip())]:
         return InputError(
-            f"{path}:{line}: the line is indented with a tab, which YAML forbids.", remedy="Indent with spaces."
+            f"{path}:{line}: the line is indented with a tab, which YAML forbids.",
+            remedy="Indent with spaces.",
         )
-    what = getattr(error, "problem", None) or str(error).splitlines()[0]
-    return InputError(f"{path}:{line}: this is not YAML: {what}.", remedy="Correct that line.")
+    said = [getattr(error, "context", None), getattr(error, "problem", None)]
+    what = ", ".join(part for part in said if part) or str(error).splitlines()[0]
+    begun = getattr(error, "context_mark", None)
+    since = f" (begun on line {begun.line + 1})" if begun is not None and begun.line + 1 != line else ""
+    return InputError(f"{path}:{line}: this is not YAML: {what}{since}.", remedy="Correct that place.")
 
 
 def _line(node: yaml.Node) -> int:
@@ -203,7 +207,7 @@ def _section(document: Document, node: yaml.Node, key: str, kind: Section) -> No
     for name in kind.required:
         if name not in given and isinstance(node, yaml.MappingNode):
             full = f"{key}.{name}" if key else name
-            document.report(full, "the key is missing.", f"Add it: {kind.fields[name].hint}", line=_line(node))
+            document.report(full, "the key is missing.", kind.fields[name].hint, line=_line(node))
 
 
 def _table(document: Document, node: yaml.Node, key: str, kind: Table) -> None:
@@ -218,21 +222,20 @@ def _texts(document: Document, node: yaml.Node, key: str, kind: Texts) -> None:
             document.values[key] = value
         return
     if not isinstance(node, yaml.SequenceNode):
-        document.report(key, f"{_what(node)}, but {described(kind)} is needed.", kind.hint)
+        remedy = f"Write [{node.value}]." if node.tag == _STR else kind.hint
+        document.report(key, f"{_what(node)}, but {described(kind)} is needed.", remedy)
         return
     if not node.value:
-        document.report(key, "the list is empty.", f"Give at least one, or leave the key out. {kind.hint}")
+        document.report(key, "the list is empty.", f"Give at least one. {kind.hint}")
         return
     items: list[str] = []
     for position, item in enumerate(node.value):
         at = f"{key}[{position}]"
         document.lines[at] = _line(item)
         value = _text(document, item, at, kind.item)
-        if value is None:
-            continue
-        if value in items:
+        if value is not None and value in items:
             document.report(at, f'"{value}" is listed twice.', "Keep one.")
-        items.append(value)
+        items.append(value or "")  # a refused item keeps its place, so that the next one's key is right
     document.values[key] = tuple(items)
 
 

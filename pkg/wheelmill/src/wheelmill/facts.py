@@ -31,9 +31,18 @@ PYTHON = re.compile(r"3\.\d+t?")
 TAG = re.compile(r"cu\d{3,}")
 
 _TORCH_FIELDS = {
-    "release": str, "pypi": str, "cuda": list, "python": list, "cxx": int, "manylinux": str, "cxx11_abi": bool,
-    "cxx11_abi_of": dict, "sm": dict, "sm_source": str, "source": str,
-}  # fmt: skip
+    "release": str,
+    "pypi": str,
+    "cuda": list,
+    "python": list,
+    "cxx": int,
+    "manylinux": str,
+    "cxx11_abi": bool,
+    "cxx11_abi_of": dict,
+    "sm": dict,
+    "sm_source": str,
+    "source": str,
+}
 _CUDA_FIELDS = {"minor": str, "sm": list, "gcc": int, "driver": str, "pypi": str, "source": str}
 
 
@@ -213,7 +222,9 @@ def _fields(
             raise _bad(file, f"{key}.{name}", "no such field", did_you_mean(name, list(known)))
         if type(value) is not known[name]:
             kind = known[name].__name__
-            raise _bad(file, f"{key}.{name}", f"must be of TOML's type for {kind}", "See the built-in tables.")
+            raise _bad(
+                file, f"{key}.{name}", f"must be of TOML's type for {kind}", "See the built-in tables."
+            )
     for name in required:
         if name not in fields:
             raise _bad(file, key, f"lacks `{name}`", f"Add `{name}`; the built-in tables show its form.")

@@ -1,4 +1,4 @@
-"""matrix.yaml as a frozen value. What its names mean to torch and CUDA is resolve's business, not this module's."""
+"""matrix.yaml as a frozen value; what its names mean to torch and CUDA is for `resolve` to say."""
 
 from __future__ import annotations
 
@@ -32,7 +32,16 @@ ToolkitMinor = Literal["exact", "same-major"]
 # https://docs.pytorch.org/docs/stable/notes/libtorch_stable_abi.html
 STABLE_FROM = (2, 10)
 
-_UNITS = {"B": 1, "kB": 10**3, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+_UNITS = {
+    "B": 1,
+    "kB": 10**3,
+    "KB": 10**3,
+    "MB": 10**6,
+    "GB": 10**9,
+    "KiB": 2**10,
+    "MiB": 2**20,
+    "GiB": 2**30,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -105,12 +114,14 @@ def load(path: Path) -> Matrix:
     root = path.parent
     project = _project(found, root)
     torch = _choice(found, "torch")
-    python = _choice(found, "python") if "python" in found.lines else _requires_python(found, root / project.path)
+    python = (
+        _choice(found, "python") if "python" in found.lines else _requires_python(found, root / project.path)
+    )
     _check_forms(found)
     stable = found.convert("abi.torch", _stable_from, None)
     size = found.convert("policy.size", _size, None)
     sm = {key: _sm_words(found, f"sm.{key}") for key in _sm_keys(found)}
-    facts = found.text("facts")
+    facts = _facts(found, root)
     document.raise_all(found.problems)
     abi = found.text("abi.python", "per-version")
     return Matrix(
@@ -127,7 +138,7 @@ def load(path: Path) -> Matrix:
         policy=Policy(glibc=found.text("policy.glibc", "2.28"), size=size),
         gates={"publish": found.texts("gates.publish", _default_gates(found))},
         toolkit_minor=cast("ToolkitMinor", found.text("toolkit.minor", "exact")),
-        facts=root / facts if facts else None,
+        facts=facts,
         lines=found.lines,
     )
 
@@ -136,7 +147,9 @@ def _project(found: Document, root: Path) -> Project:
     path = Path(found.text("project.path", "."))
     if not (root / path).is_dir():
         found.report(
-            "project.path", f"{root / path} is no folder.", "Name the project's folder, relative to the matrix."
+            "project.path",
+            f"{root / path} is no folder.",
+            "Name the project's folder, relative to the matrix.",
         )
     return Project(
         path=path,
@@ -144,6 +157,13 @@ def _project(found: Document, root: Path) -> Project:
         name=found.text("project.name") or None,
         build_torch=cast("BuildTorch", found.text("project.build_torch", "auto")),
     )
+
+
+def _facts(found: Document, root: Path) -> Path | None:
+    stated = found.text("facts")
+    if stated and not (root / stated).is_file():
+        found.report("facts", f"{root / stated} is no file.", "Name the TOML file, relative to the matrix.")
+    return root / stated if stated else None
 
 
 def _choice(found: Document, key: str) -> Choice:
@@ -176,16 +196,23 @@ def _check_forms(found: Document) -> None:
     forms = (
         ("torch", r"\d+\.\d+", 'torch is chosen by minor release: write "2.11".'),
         ("python", r"3\.\d+t?", 'Write "3.11", or "3.13t" for the free-threaded 3.13.'),
-        ("cuda", r"cpu|cu\d{3,}", "Write cpu, or torch's tag for a CUDA release: cu130 for 13.0."),
     )
     for key, form, remedy in forms:
         for position, word in enumerate(found.texts(key)):
-            if not re.fullmatch(form, word):
+            if word and not re.fullmatch(form, word):
                 found.report(f"{key}[{position}]", f'"{word}" is no {_CALLED[key]}.', remedy)
     patterns = (
         ("policy.glibc", r"2\.\d+", 'Write "2.28".'),
-        ("operators.namespace", r"[A-Za-z_]\w*", "Write the name that follows torch.ops, as in torch.ops.NAME."),
-        ("operators.samples", r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", "Write a module's name, such as package.testing."),
+        (
+            "operators.namespace",
+            r"[A-Za-z_]\w*",
+            "Write the name that follows torch.ops, as in torch.ops.NAME.",
+        ),
+        (
+            "operators.samples",
+            r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*",
+            "Write a module's name, such as package.testing.",
+        ),
         ("project.name", r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?", "Write the distribution's name."),
     )
     for key, form, remedy in patterns:
@@ -194,7 +221,7 @@ def _check_forms(found: Document) -> None:
             found.report(key, f'"{value}" is not of the form that is needed here.', remedy)
 
 
-_CALLED = {"torch": "minor release of torch", "python": "minor version of Python", "cuda": "CUDA tag"}
+_CALLED = {"torch": "minor release of torch", "python": "minor version of Python"}
 
 
 def _stable_from(text: str) -> str | None:
@@ -208,8 +235,8 @@ def _stable_from(text: str) -> str | None:
         )
     if (int(match[2]), int(match[3])) < STABLE_FROM:
         raise InputError(
-            f"torch {match[1]} has no stable ABI to keep to: its C shims are versioned from 2.10 on, and before "
-            "that too little is there for real operators.",
+            f"torch {match[1]} has no stable ABI to keep to: its C shims are versioned from 2.10 on, and "
+            "before that too little is there for real operators.",
             remedy="Write stable>=2.10 or later; torch releases before it get a wheel each.",
         )
     return match[1]
@@ -218,7 +245,9 @@ def _stable_from(text: str) -> str | None:
 def _size(text: str) -> int:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) ?([kKMG]?i?B)", text)
     if match is None or match[2] not in _UNITS or float(match[1]) == 0:
-        raise InputError(f'"{text}" is no size.', remedy="Write a number and a unit, such as 200MB or 150MiB.")
+        raise InputError(
+            f'"{text}" is no size.', remedy="Write a number and a unit, such as 200MB or 150MiB."
+        )
     return int(float(match[1]) * _UNITS[match[2]])
 
 
@@ -226,7 +255,7 @@ def _sm_keys(found: Document) -> list[str]:
     """The keys under `sm` that can mean something; the others are reported."""
     meant: list[str] = []
     built = [tag for tag in found.texts("cuda") if tag != "cpu"]
-    for key in found.keys("sm"):  # noqa: SIM118 - Document is no mapping
+    for key in found.keys("sm"):
         if key == "default" or key in built:
             meant.append(key)
         elif re.fullmatch(r"cu\d{3,}", key):
@@ -245,7 +274,9 @@ def _sm_words(found: Document, key: str) -> tuple[str, ...]:
 
 def _operators(found: Document) -> Operators | None:
     namespace = found.text("operators.namespace")
-    return Operators(namespace=namespace, samples=found.text("operators.samples") or None) if namespace else None
+    return (
+        Operators(namespace=namespace, samples=found.text("operators.samples") or None) if namespace else None
+    )
 
 
 def _default_gates(found: Document) -> tuple[str, ...]:

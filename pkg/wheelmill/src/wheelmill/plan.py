@@ -41,7 +41,8 @@ def to_json(plan: Plan) -> dict[str, object]:
     return {
         "version": VERSION,
         "cells": [
-            {"id": cell.id, "cuda": cell.cuda, "torch": cell.torch, "python": cell.python} for cell in plan.cells
+            {"id": cell.id, "cuda": cell.cuda, "torch": cell.torch, "python": cell.python}
+            for cell in plan.cells
         ],
         "drops": [{"id": drop.id, "reason": drop.reason} for drop in plan.drops],
         "wheels": [_wheel_json(wheel) for wheel in plan.wheels],
@@ -83,7 +84,7 @@ def _step(wheel: Wheel, facts: Facts) -> Step:
 
 
 def _build_python(wheel: Wheel, offered: Sequence[str]) -> str:
-    """The newest Python with a GIL that the build's torch has, one that the wheel serves where there is one."""
+    """The newest Python with a GIL that the build's torch has; one that the wheel serves, if it can be."""
     plain = [python for python in offered if not python.endswith("t")] or list(offered)
     served = {cell.python for cell in wheel.cells}
     return max([python for python in plain if python in served] or plain, key=version_key)

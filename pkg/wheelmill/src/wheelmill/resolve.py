@@ -92,14 +92,14 @@ def _unknown(matrix: Matrix, facts: Facts) -> list[Problem]:
     tags = tuple(tag for tag in facts.tags if tag == "cpu" or tag in facts.cuda)
     named = (
         ("torch", "torch release", matrix.torch.listed, tuple(facts.torch)),
-        ("cuda", "CUDA variant of torch", matrix.cuda, tags),
-        ("python", "Python that some torch was built for", matrix.python.listed, facts.pythons),
+        ("cuda", "CUDA variant", matrix.cuda, tags),
+        ("python", "Python", matrix.python.listed, facts.pythons),
     )
     found = [
         _problem(
             matrix,
             f"{key}[{position}]",
-            f"the tables of facts hold no {what} {name}.",
+            f'the tables of facts know no {what} "{name}".',
             f"{did_you_mean(name, known)} More can be named under `facts`.",
         )
         for key, what, names, known in named
@@ -110,7 +110,7 @@ def _unknown(matrix: Matrix, facts: Facts) -> list[Problem]:
     if floor is not None and floor not in facts.torch:
         remedy = f"{did_you_mean(floor, tuple(facts.torch))} The wheel is built with that release's headers."
         found.append(
-            _problem(matrix, "abi.torch", f"the tables of facts hold no torch release {floor}.", remedy)
+            _problem(matrix, "abi.torch", f'the tables of facts know no torch release "{floor}".', remedy)
         )
     return found
 
@@ -132,75 +132,88 @@ def _empty_ranges(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem]:
 
 def _unserved(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem]:
     """Values that the matrix names one by one and that are in no cell; each cause is told once."""
+    tags = {tag for torch in span.torch for tag in torch.cuda}
+    pythons = {python for torch in span.torch for python in torch.python}
+    found = [
+        _cuda_unserved(matrix, facts, span, position)
+        for position, tag in enumerate(matrix.cuda)
+        if tag not in tags
+    ]
+    found += [
+        _python_unserved(matrix, facts, span, position)
+        for position, python in enumerate(matrix.python.listed)
+        if python not in pythons
+    ]
+    return found or _torches_unserved(matrix, facts, span) or _pairs_unserved(matrix, facts, span)
+
+
+def _torches_unserved(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem]:
+    """Releases listed that have no CUDA variant and no Python of the matrix."""
     found: list[Problem] = []
-    served_torch: set[str] = set()
-    served_python: set[str] = set()
-    for position, cuda in enumerate(matrix.cuda):
-        built = [torch for torch in span.torch if cuda in torch.cuda]
-        usable = [torch for torch in built if not set(span.python).isdisjoint(torch.python)]
-        served_torch.update(torch.minor for torch in usable)
-        served_python.update(python for torch in usable for python in torch.python)
-        if not built:
-            found.append(_cuda_unserved(matrix, facts, span, f"cuda[{position}]"))
-    told_cuda = bool(found)
     for position, minor in enumerate(matrix.torch.listed):
         torch = facts.torch[minor]
-        if minor in served_torch:
-            continue
+        key = f"torch[{position}]"
         if set(span.cuda).isdisjoint(torch.cuda):
-            if not told_cuda:
-                found.append(_torch_unserved(matrix, torch, f"torch[{position}]"))
-        elif set(span.python).isdisjoint(torch.python) and not matrix.python.listed:
-            found.append(_torch_without_python(matrix, torch, f"torch[{position}]"))
-    for position, python in enumerate(matrix.python.listed):
-        if python not in served_python:
-            found.append(_python_unserved(matrix, facts, span, f"python[{position}]"))
-    if not found and not served_torch:
-        found.append(_nothing(matrix, span))
+            asked = listing(matrix.cuda)
+            what = f"torch {minor} has none of the CUDA variants asked for ({asked}); it has {listing(torch.cuda)}."
+            remedy = f"Add one of these to `cuda`, or remove torch {minor}."
+            found.append(_problem(matrix, key, what, remedy))
+        elif set(span.python).isdisjoint(torch.python):
+            what = f"no Python in {_range(matrix.python)} has a build of torch {minor}."
+            remedy = f"It has {listing(torch.python)}: widen `python`, or remove torch {minor}."
+            found.append(_problem(matrix, key, what, remedy))
     return found
 
 
-def _cuda_unserved(matrix: Matrix, facts: Facts, span: _Span, key: str) -> Problem:
-    cuda = matrix.cuda[int(key[5:-1])]
+def _pairs_unserved(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem]:
+    """CUDA variants and Pythons that each exist for some release, but not for the same one."""
+    usable = [torch for torch in span.torch if not set(span.python).isdisjoint(torch.python)]
+    served = [torch for torch in usable if not set(span.cuda).isdisjoint(torch.cuda)]
+    found: list[Problem] = []
+    for position, tag in enumerate(matrix.cuda):
+        if any(tag in torch.cuda for torch in usable):
+            continue
+        having = [torch for torch in span.torch if tag in torch.cuda]
+        pythons = listing(dict.fromkeys(python for torch in having for python in torch.python))
+        named = listing(torch.minor for torch in having)
+        what = f"{tag} exists for torch {named} alone, which no Python in {_range(matrix.python)} has a build of."
+        remedy = f"Widen `python` (there are builds for {pythons}), or remove {tag}."
+        found.append(_problem(matrix, f"cuda[{position}]", what, remedy))
+    for position, python in enumerate(matrix.python.listed):
+        if not found and not any(python in torch.python for torch in served):
+            found.append(_python_unserved(matrix, facts, span, position))
+    return found
+
+
+def _cuda_unserved(matrix: Matrix, facts: Facts, span: _Span, position: int) -> Problem:
+    cuda = matrix.cuda[position]
     having = [minor for minor, torch in facts.torch.items() if cuda in torch.cuda]
     chosen = [torch.minor for torch in span.torch]
     if len(chosen) == 1:
         what = _no_cuda(span.torch[0], cuda)
     else:
         what = f"none of the chosen torch releases ({listing(chosen)}) has a {cuda} build"
-    remedy = f"{cuda} was built for torch {listing(having)}: choose one of these under `torch`, or remove {cuda}."
-    return _problem(matrix, key, f"{what}.", remedy)
+    remedy = (
+        f"{cuda} was built for torch {listing(having)}: choose one of these under `torch`, or remove {cuda}."
+    )
+    return _problem(matrix, f"cuda[{position}]", f"{what}.", remedy)
 
 
-def _torch_unserved(matrix: Matrix, torch: Torch, key: str) -> Problem:
-    asked = listing(matrix.cuda)
-    has = listing(torch.cuda)
-    what = f"torch {torch.minor} has none of the CUDA variants asked for ({asked}); it has {has}."
-    return _problem(matrix, key, what, f"Add one of these to `cuda`, or remove torch {torch.minor}.")
-
-
-def _torch_without_python(matrix: Matrix, torch: Torch, key: str) -> Problem:
-    what = f"no Python in {_range(matrix.python)} has a build of torch {torch.minor}."
-    remedy = f"It has {listing(torch.python)}: widen `python`, or remove torch {torch.minor}."
-    return _problem(matrix, key, what, remedy)
-
-
-def _python_unserved(matrix: Matrix, facts: Facts, span: _Span, key: str) -> Problem:
-    python = matrix.python.listed[int(key[7:-1])]
+def _python_unserved(matrix: Matrix, facts: Facts, span: _Span, position: int) -> Problem:
+    python = matrix.python.listed[position]
     having = [minor for minor, torch in facts.torch.items() if python in torch.python]
     if len(span.torch) == 1:
         what = _no_python(span.torch[0], python)
     else:
         what = f"no cell of the chosen torch releases and CUDA variants has Python {python}"
     remedy = f"Python {python} is served by torch {listing(having)}: choose one of these, or remove {python}."
-    return _problem(matrix, key, f"{what}.", remedy)
-
-
-def _nothing(matrix: Matrix, span: _Span) -> Problem:
-    offered = listing(dict.fromkeys(python for torch in span.torch for python in torch.python))
-    what = f"no cell exists: no Python in {_range(matrix.python)} has a build of the chosen torch releases."
-    return _problem(matrix, matrix.python.key or "python", what, f"They have {offered}: widen `python`.")
+    return _problem(matrix, f"python[{position}]", f"{what}.", remedy)
 
 
 def _range(choice: Choice) -> str:
+    """The Pythons chosen, in a message's words."""
+    if choice.listed:
+        return listing(choice.listed)
+    if not choice.range:
+        return "any version"
     return f'"{choice.range}"' if choice.key else f'"{choice.range}" (the project\'s requires-python)'

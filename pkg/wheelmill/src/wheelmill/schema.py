@@ -75,21 +75,26 @@ MATRIX = Section(
     hint="Write `key: value` lines, beginning with `version: 1`.",
     required=("version", "torch", "cuda"),
     fields={
-        "version": Number(doc="The format of this file.", value=1, hint="version: 1"),
+        "version": Number(doc="The format of this file.", value=1, hint="Write version: 1."),
         "project": Section(
             doc="The extension project that is built.",
             hint="Write {path: FOLDER}.",
             fields={
-                "path": Text(doc="The project's folder, relative to this file.", hint="Write a folder's path."),
+                "path": Text(
+                    doc="The project's folder, relative to this file.", hint="Write a folder's path."
+                ),
                 "sources": Texts(
                     doc="Files and folders that the wheel's content depends on. Default: all.",
                     item=Text(doc="A path relative to the project.", hint="Write a path."),
                     hint="Write [csrc, setup.py].",
                 ),
-                "name": Text(doc="The distribution's name. Default: the project's own.", hint="Write a name."),
+                "name": Text(
+                    doc="The distribution's name. Default: the project's own.", hint="Write a name."
+                ),
                 "build_torch": Text(
                     doc="What the build needs of torch: its headers, an importable torch, or find out.",
                     choices=("headers", "import", "auto"),
+                    hint="Write headers, import or auto.",
                 ),
             },
         ),
@@ -97,19 +102,19 @@ MATRIX = Section(
             doc="Torch releases: a range, or a list of minors.",
             item=_MINOR,
             text=Text(doc="A range of minors.", hint='Write ">=2.4".', numeric=True),
-            hint='torch: ">=2.4"',
+            hint='Write torch: ">=2.4".',
         ),
         "cuda": Texts(
             doc="CUDA variants of torch.",
             item=Text(doc="cpu, or a tag such as cu130.", hint="Write cu130.", pattern=r"^(cpu|cu\d{3,})$"),
-            hint="cuda: [cpu, cu130]",
+            hint="Write cuda: [cpu, cu130].",
         ),
         "python": Texts(
             doc="Pythons: a range, or a list of minors; 3.13t is the free-threaded 3.13. "
             "Default: the project's requires-python.",
             item=Text(doc="A minor version.", hint='Write "3.11".', numeric=True, pattern=r"^3\.\d+t?$"),
             text=Text(doc="A range of minors.", hint='Write ">=3.10".', numeric=True),
-            hint='python: ">=3.10"',
+            hint='Write python: ">=3.10".',
         ),
         "sm": Table(
             doc="GPU targets, in TORCH_CUDA_ARCH_LIST's words: under `default`, or a CUDA tag.",
@@ -127,13 +132,14 @@ MATRIX = Section(
             hint="Write {torch: per-release, python: per-version}.",
             fields={
                 "torch": Text(
-                    doc="per-release: one wheel a torch minor. stable>=X.Y: one wheel for torch X.Y and later.",
+                    doc="per-release: a wheel a torch minor. stable>=X.Y: one wheel for torch X.Y and later.",
                     hint="Write per-release or stable>=2.10.",
                     pattern=r"^(per-release|stable>=\d+\.\d+)$",
                 ),
                 "python": Text(
-                    doc="per-version: one wheel a Python. abi3: the limited API. none: no CPython API at all.",
+                    doc="per-version: a wheel a Python. abi3: the limited API. none: no CPython API at all.",
                     choices=("none", "abi3", "per-version"),
+                    hint="Write none, abi3 or per-version.",
                 ),
             },
         ),
@@ -142,8 +148,10 @@ MATRIX = Section(
             hint="Write {namespace: NAME, samples: MODULE}.",
             required=("namespace",),
             fields={
-                "namespace": Text(doc="The namespace under torch.ops.", hint="namespace: NAME"),
-                "samples": Text(doc="The module that gives sample inputs.", hint="samples: PACKAGE.testing"),
+                "namespace": Text(doc="The namespace under torch.ops.", hint="Write namespace: NAME."),
+                "samples": Text(
+                    doc="The module that gives sample inputs.", hint="Write samples: PACKAGE.testing."
+                ),
             },
         ),
         "policy": Section(
@@ -170,7 +178,7 @@ MATRIX = Section(
                 "publish": Texts(
                     doc="Before it is published. Default: audit and cover; "
                     "with operators also ops, gradcheck and sanitize.",
-                    item=Text(doc="A gate.", choices=GATES),
+                    item=Text(doc="A gate.", choices=GATES, hint="Write audit."),
                     hint="Write [audit, cover].",
                 )
             },
@@ -182,6 +190,7 @@ MATRIX = Section(
                 "minor": Text(
                     doc="exact, or same-major: any minor of the same major will do. Default: exact.",
                     choices=("exact", "same-major"),
+                    hint="Write exact or same-major.",
                 )
             },
         ),
@@ -220,7 +229,12 @@ def _export(kind: Kind) -> dict[str, object]:
     if isinstance(kind, Number):
         return {"description": kind.doc, "const": kind.value}
     if isinstance(kind, Texts):
-        some: dict[str, object] = {"type": "array", "minItems": 1, "uniqueItems": True, "items": _export(kind.item)}
+        some: dict[str, object] = {
+            "type": "array",
+            "minItems": 1,
+            "uniqueItems": True,
+            "items": _export(kind.item),
+        }
         if kind.text is None:
             return {"description": kind.doc, **some}
         return {"description": kind.doc, "anyOf": [_export(kind.text), some]}

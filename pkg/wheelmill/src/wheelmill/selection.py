@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def apply(plan: Plan, patterns: Sequence[str]) -> Plan:
-    """The part of the plan that the patterns select: each wheel whose id, or one of whose cells' ids, matches.
+    """The part of the plan that is selected: each wheel of which a pattern matches the id, or a cell's id.
 
     A pattern matches an id whole, or up to a `-` of it: `cu130` selects all that begins with `cu130-`.
     A wheel keeps all its cells. Raises InputError for a pattern that matches nothing.
@@ -58,7 +58,9 @@ def _nothing(plan: Plan, pattern: str, matcher: re.Pattern[str]) -> InputError:
     cells = [cell for wheel in plan.wheels for cell in wheel.cells]
     wheels = [wheel.id for wheel in plan.wheels]
     full = pattern.count("-") > 1  # CUDA, torch and Python: a cell's id
-    near = nearest(pattern, [cell.id for cell in cells] if full else [*wheels, *(cell.environment for cell in cells)])
+    near = nearest(
+        pattern, [cell.id for cell in cells] if full else [*wheels, *(cell.environment for cell in cells)]
+    )
     hint = f'Did you mean "{near}"? ' if near else ""
     return InputError(
         f'"{pattern}" matches no wheel and no cell of this matrix.',

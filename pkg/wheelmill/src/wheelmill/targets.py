@@ -75,7 +75,7 @@ def _wrong_word(facts: Facts, word: str, *, alone: bool) -> tuple[str, str] | No
     """What is wrong with the word whatever the toolkit, and the remedy."""
     if word == "native":
         return (
-            "native means the GPU of the machine that builds, so the wheel would differ from machine to machine.",
+            "native means the GPU of the machine that builds, so the wheel would depend on the machine.",
             'Name the targets, such as "8.0" or "9.0+PTX", or write all-major.',
         )
     if word in _SETS:
@@ -108,17 +108,19 @@ def _not_compiled(matrix: Matrix, facts: Facts, key: str, at: str, word: str) ->
 def _refusal(facts: Facts, toolkit: Cuda, target: arch.Arch, word: str, key: str) -> tuple[str, str]:
     low, high = toolkit.sm[0].name, max(one for one in toolkit.sm if not one.suffix).name
     said = f'"{word}"' if word in (target.name, str(target)) else f'"{word}" ({target})'
-    compiling = [other.tag for other in facts.cuda.values() if target.name in other.names]
     what = (
         f"CUDA {toolkit.minor} ({toolkit.tag}) does not compile for {said}: it knows {low} to {high} "
         f"({listing((one.name for one in toolkit.sm), limit=40)})."
     )
+    compiling = [tag for tag in facts.tags if tag in facts.cuda and target.name in facts.cuda[tag].names]
     if not compiling:
-        near = did_you_mean(target.name, _every_target(facts)).split(" Known: ")[0]
-        return what, f"No toolkit in the tables has it. {near}" if near.startswith("Did") else "Remove it."
+        near = min(
+            toolkit.sm, key=lambda one: (abs(one.order - target.order), one.suffix != target.suffix, one)
+        )
+        return what, f"No CUDA variant of torch has it. The nearest here is {near.name}."
     own = f"give {toolkit.tag} its own list (sm: {{{toolkit.tag}: [...]}})"
     act = f"Remove it for {toolkit.tag}" if key == toolkit.tag else f"Remove it, or {own}"
-    return what, f"{act}; toolkits that have it: {listing(compiling)}."
+    return what, f"{act}; CUDA variants that have it: {listing(compiling)}."
 
 
 def _problem(matrix: Matrix, key: str, what: str, remedy: str) -> Problem:
