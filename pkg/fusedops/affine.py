@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fusedops._vmap import register_pointwise_vmap
+from fusedops._registration import register_pointwise_vmap
 
 _affine = torch.ops.fusedops.affine.default
 

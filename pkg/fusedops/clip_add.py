@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fusedops._vmap import register_pointwise_vmap
+from fusedops._registration import check_like, register_pointwise_vmap
 
 _clip_add = torch.ops.fusedops.clip_add.default
 _clip_add_backward = torch.ops.fusedops.clip_add_backward.default
@@ -29,6 +29,7 @@ def _(x: Tensor, min: float, max: float, bias: float) -> Tensor:  # noqa: A002, 
 
 @torch.library.register_fake("fusedops::clip_add_backward")
 def _(grad: Tensor, x: Tensor, min: float, max: float) -> Tensor:  # noqa: A002, ARG001
+    check_like("clip_add_backward", "grad", grad, "x", x)
     return torch.empty_like(x)
 
 

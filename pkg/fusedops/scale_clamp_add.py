@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fusedops._vmap import register_pointwise_vmap
+from fusedops._registration import check_like, register_pointwise_vmap
 
 _scale_clamp_add = torch.ops.fusedops.scale_clamp_add.default
 _scale_clamp_add_backward = torch.ops.fusedops.scale_clamp_add_backward.default
@@ -29,6 +29,7 @@ def _(x: Tensor, scale: float, min: float, max: float, bias: float) -> Tensor:  
 
 @torch.library.register_fake("fusedops::scale_clamp_add_backward")
 def _(grad: Tensor, x: Tensor, scale: float, min: float, max: float) -> Tensor:  # noqa: A002, ARG001
+    check_like("scale_clamp_add_backward", "grad", grad, "x", x)
     return torch.empty_like(x)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fusedops._vmap import register_pointwise_vmap
+from fusedops._registration import check_like, register_pointwise_vmap
 
 _vector_add = torch.ops.fusedops.vector_add.default
 
@@ -23,10 +23,7 @@ def vector_add(x: Tensor, y: Tensor) -> Tensor:
 
 @torch.library.register_fake("fusedops::vector_add")
 def _(x: Tensor, y: Tensor) -> Tensor:
-    torch._check(  # noqa: SLF001
-        x.shape == y.shape,
-        lambda: f"fusedops::vector_add: y must have the shape of x, {x.shape}, but got {y.shape}",
-    )
+    check_like("vector_add", "y", y, "x", x)
     return torch.empty_like(x)
 
 

@@ -1,0 +1,43 @@
+"""What the operators' fake kernels and vmap rules share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def check_like(op: str, argument: str, tensor: Tensor, like_argument: str, like: Tensor) -> None:
+    """Raises RuntimeError where the compiled kernels would, in a fake kernel of `op`."""
+    torch._check(  # noqa: SLF001
+        tensor.dtype == like.dtype,
+        lambda: (
+            f"fusedops::{op}: {argument} must have the dtype of {like_argument}, {like.dtype}, "
+            f"but got {tensor.dtype}"
+        ),
+    )
+    torch._check(  # noqa: SLF001
+        tensor.shape == like.shape,
+        lambda: (
+            f"fusedops::{op}: {argument} must have the shape of {like_argument}, "
+            f"{list(like.shape)}, but got {list(tensor.shape)}"
+        ),
+    )
+
+
+def register_pointwise_vmap(name: str, op: Callable[..., Tensor], tensors: int) -> None:
+    """Gives the operator `name` a rule: its first `tensors` arguments may be batched, the rest not.
+
+    torch 2.4 has no `register_vmap`; there vmap falls back to a loop over the batch.
+    """
+    if not hasattr(torch.library, "register_vmap"):
+        return
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:  # noqa: ANN401
+        batched = [
+            arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+            for arg, dim in zip(args[:tensors], in_dims[:tensors], strict=True)
+        ]
+        return op(*batched, *args[tensors:]), 0
+
+    torch.library.register_vmap(name, rule)

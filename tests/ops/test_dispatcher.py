@@ -1,0 +1,89 @@
+"""Schemas, fake kernels, autograd registration, torch.compile and torch.func."""
+
+from collections.abc import Callable
+
+import fusedops
+import pytest
+import torch
+from fusedops.testing import OPERATORS, Operator, error_samples, samples
+from torch import Tensor
+
+operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+
+
+@operators
+def test_opcheck(operator: Operator, device: str) -> None:
+    for sample in samples(operator, device, torch.float32):
+        # opcheck compares without regard for NaN; `many` only costs time.
+        if sample.name == "many" or not sample.reference().isfinite().all():
+            continue
+        for call in (sample, sample.require_grad()):
+            torch.library.opcheck(operator.op, call.args)
+
+
+@operators
+def test_fake_kernels_refuse_what_kernels_refuse(operator: Operator) -> None:
+    for sample in error_samples(operator, "meta"):
+        if sample.name != "integers":
+            with pytest.raises(RuntimeError, match="must have the (shape|dtype) of x"):
+                operator.op(*sample.args)
+
+
+CALLS: dict[str, Callable[[Tensor], Tensor]] = {
+    "clip_add": lambda x: fusedops.clip_add(x, -0.5, 0.5, 0.1),
+    "scale_clamp_add": lambda x: fusedops.scale_clamp_add(x, 1.5, -0.5, 0.5, 0.1),
+    "affine": lambda x: fusedops.affine(x, 1.5, 0.1),
+    "vector_add": lambda x: fusedops.vector_add(x, x.sin()),
+    "chain": lambda x: fusedops.clip_add(fusedops.affine(x.cos(), 2.0, -0.3), -0.5, 0.5, 0.1).exp(),
+}
+calls = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+
+
+def value_and_gradient(call: Callable[[Tensor], Tensor], x: Tensor) -> tuple[Tensor, Tensor]:
+    x = x.detach().requires_grad_()
+    y = call(x)
+    return y.detach(), torch.autograd.grad(y.square().sum(), x)[0]
+
+
+def assert_compiles(
+    call: Callable[[Tensor], Tensor], x: Tensor, backend: str, *, dynamic: bool
+) -> None:
+    torch._dynamo.reset()
+    compiled = torch.compile(call, fullgraph=True, backend=backend, dynamic=dynamic)
+    value, gradient = value_and_gradient(compiled, x)
+    expected_value, expected_gradient = value_and_gradient(call, x)
+    torch.testing.assert_close(value, expected_value)
+    torch.testing.assert_close(gradient, expected_gradient, check_stride=False)
+    assert value.stride() == expected_value.stride()
+
+
+@calls
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compile(call: Callable[[Tensor], Tensor], dynamic: bool, device: str) -> None:  # noqa: FBT001
+    assert_compiles(call, torch.randn(5, 7, device=device).t(), "aot_eager", dynamic=dynamic)
+
+
+# Inductor's own imports use what torch has since deprecated.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compile_with_inductor(device: str) -> None:
+    assert_compiles(CALLS["chain"], torch.randn(5, 7, device=device), "inductor", dynamic=False)
+
+
+@calls
+def test_vmap(call: Callable[[Tensor], Tensor], device: str) -> None:
+    x = torch.randn(4, 5, device=device)
+    actual = value_and_gradient(torch.vmap(call, in_dims=1, out_dims=1), x)
+    torch.testing.assert_close(actual, value_and_gradient(call, x))
+
+
+def test_vmap_over_one_of_two(device: str) -> None:
+    x, y = torch.randn(4, 5, device=device), torch.randn(5, device=device)
+    result = torch.vmap(fusedops.vector_add, in_dims=(0, None))(x, y)
+    torch.testing.assert_close(result, x + y)
+
+
+@operators
+def test_autocast_leaves_dtypes_alone(operator: Operator, device: str) -> None:
+    sample = next(iter(samples(operator, device, torch.float32)))
+    with torch.autocast(device, torch.bfloat16):
+        assert operator.op(*sample.args).dtype == torch.float32
