@@ -85,7 +85,8 @@ def _names(path: Path, wheel: Wheel) -> Iterator[Finding]:
         )
     torch = [r for r in map(Requirement, metadata.get_all("Requires-Dist", [])) if r.name.lower() == "torch"]
     unconditional = [r for r in torch if r.marker is None]
-    if len(unconditional) != 1 or not all(s in unconditional[0].specifier for s in Requirement(wheel.requires).specifier):
+    needed = set(Requirement(wheel.requires).specifier)
+    if len(unconditional) != 1 or not needed <= set(unconditional[0].specifier):
         yield Finding(
             rule="torch-requirement",
             severity="error",

@@ -35,7 +35,6 @@ def _raise_failures(outcomes: list[Outcome]) -> None:
 
 def _indexed(outcomes: list[Outcome], out: Path, site: Path, name: str) -> None:
     if not any(outcome.environment for outcome in outcomes):
-        click.echo(f"No wheel was proven here, so {site} is left as it was.")
         return
     proven, _ = index.collect(out)
     pages = index.write(proven, site)
@@ -71,7 +70,7 @@ def build(
     wanted = matrix.load(matrix_path)
     known = facts.load(wanted.facts)
     todo = plan.make(wanted, known, select)
-    source = project.read(wanted.root / wanted.project.path, wanted.project.sources, wanted.project.build_torch)
+    source = project.read(wanted.project.path, wanted.project.sources, wanted.project.build_torch)
     with report.choose([step.wheel.id for step in todo.steps]) as reporter:
         shared = Site(
             store=Store(store or wanted.root / ".wheelmill"),

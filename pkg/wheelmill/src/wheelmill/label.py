@@ -70,7 +70,8 @@ def torch_requirement(stated: list[str], wheel: Wheel, releases: tuple[str, ...]
 
 def _torch_requirements(metadata: Message) -> tuple[list[str], list[str]]:
     """(unconditional requirements on torch, every other requirement), as written."""
-    torch, others = [], []
+    torch: list[str] = []
+    others: list[str] = []
     for text in metadata.get_all("Requires-Dist", []):
         try:
             requirement = Requirement(text)

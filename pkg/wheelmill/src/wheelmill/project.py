@@ -62,10 +62,10 @@ def _walk(root: Path) -> Iterator[str]:
             yield str((Path(folder) / name).relative_to(root))
 
 
-def _files(root: Path, sources: Sequence[str] | None) -> list[str]:
+def _files(root: Path, sources: Sequence[str]) -> list[str]:
     names = _in_git(root)
     names = list(_walk(root)) if names is None else names
-    if sources is not None:
+    if sources:
         wanted = tuple(source.rstrip("/") for source in sources)
         for source in wanted:
             if not any(name == source or name.startswith(source + "/") for name in names):
@@ -101,8 +101,8 @@ def _imports_torch(root: Path, backend: str, requires: Sequence[str]) -> bool:
     return setup.is_file() and "torch" in setup.read_text(errors="replace")
 
 
-def read(root: Path, sources: Sequence[str] | None, build_torch: str) -> Project:
-    """Read a project. `build_torch` is `auto`, `headers` or `import`.
+def read(root: Path, sources: Sequence[str], build_torch: str) -> Project:
+    """Read a project. No `sources` means every file; `build_torch` is `auto`, `headers` or `import`.
 
     Raises InputError when the folder holds no project, or its pyproject.toml cannot be read.
     """

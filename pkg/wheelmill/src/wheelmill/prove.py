@@ -110,7 +110,8 @@ def _install_and_run(store: Store, file: File, where: Environment, matrix: Matri
         fetch.install(store, where.pins, into=python, backend=where.backend, log=log)
         name = file.project
         # One try is enough where the index is unreachable: torch is there, and the wheel is on the page.
-        env = {"PIP_RETRIES": "1", "PIP_NO_INPUT": "1", **os.environ}
+        # A constraint of this machine's pip would have it move torch, which is not the wheel's doing.
+        env = {"PIP_RETRIES": "1", "PIP_NO_INPUT": "1", **os.environ, "PIP_CONSTRAINT": os.devnull}
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", name, "--find-links", str(page)]
         proc.run(pip, log=log, env=env, cwd=work)
         job = {

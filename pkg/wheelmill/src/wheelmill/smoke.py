@@ -4,6 +4,9 @@ usage: python smoke.py JOB.json RESULT.json
 
 The job names the distribution, its version, its modules, the torch release it must find, and where stated
 the operators' namespace and the module of samples. The result says what was found and run, or the error.
+
+A module of samples offers OPERATORS (name → operator, whose `op` is the overload to call), DTYPES, TOLERANCES
+(dtype → rtol, atol) and samples(operator, device, dtype), each with `args` and a float64 `reference()`.
 """
 
 import importlib
@@ -12,15 +15,30 @@ import json
 import platform
 import sys
 import traceback
+from typing import Any
 
 
-def operators(torch, namespace):
+def operators(torch: Any, namespace: str) -> list[str]:
     """The names of the operators that a namespace registers, without their overloads."""
     names = torch._C._dispatch_get_all_op_names()
     return sorted({name.split("::")[1].split(".")[0] for name in names if name.startswith(namespace + "::")})
 
 
-def run(job):
+def compute(torch: Any, module: Any) -> dict[str, int]:
+    """Call every operator on every sample on the CPU; the number of calls that gave the reference's values."""
+    counts = {}
+    for name, operator in module.OPERATORS.items():
+        counts[name] = 0
+        for dtype in module.DTYPES:
+            rtol, atol = module.TOLERANCES[dtype]
+            for sample in module.samples(operator, "cpu", dtype):
+                value = operator.op(*sample.args).double()
+                torch.testing.assert_close(value, sample.reference(), rtol=rtol, atol=atol, equal_nan=True)
+                counts[name] += 1
+    return counts
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
     import torch
 
     result = {"python": platform.python_version(), "torch": torch.__version__, "cuda": torch.version.cuda}
@@ -37,13 +55,13 @@ def run(job):
         if not result["operators"]:
             raise RuntimeError(f"the wheel registers no operator under {job['namespace']}::")
     if job["samples"]:
-        result["computed"] = importlib.import_module(job["samples"]).smoke()
-        if not result["computed"]:
-            raise RuntimeError(f"{job['samples']}.smoke() computed nothing")
+        result["computed"] = compute(torch, importlib.import_module(job["samples"]))
+        if not all(result["computed"].values()):
+            raise RuntimeError(f"{job['samples']} gives an operator no sample: {result['computed']}")
     return result
 
 
-def main(job_path, result_path):
+def main(job_path: str, result_path: str) -> int:
     with open(job_path) as file:
         job = json.load(file)
     try:

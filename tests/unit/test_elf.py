@@ -1,0 +1,56 @@
+"""The fatbin reader, on bytes laid out as nvcc lays them out, and on damaged ones."""
+
+import struct
+from pathlib import Path
+
+import pytest
+from wheelmill import elf
+from wheelmill.errors import GateError
+
+
+def entry(kind: int, sm: int, flags: int = 0, payload: bytes = b"code") -> bytes:
+    header = bytearray(64)
+    struct.pack_into("<HHIQ", header, 0, kind, 0x0101, 64, len(payload))
+    struct.pack_into("<I", header, 28, sm)
+    struct.pack_into("<Q", header, 40, flags)
+    return bytes(header) + payload
+
+
+def fatbin(*entries: bytes) -> bytes:
+    body = b"".join(entries)
+    return struct.pack("<IHHQ", elf.FATBIN_MAGIC, 1, 16, len(body)) + body
+
+
+def test_targets_of_several_fatbins_with_padding() -> None:
+    data = (
+        fatbin(entry(elf.SASS, 75), entry(elf.SASS, 90, elf.ARCHITECTURE_SPECIFIC))
+        + bytes(8)
+        + fatbin(entry(elf.SASS, 100, elf.FAMILY), entry(elf.PTX, 120, payload=bytes(12)))
+    )
+    assert elf.fatbin_targets(data) == ({"75", "90a", "100f"}, {"120"})
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x01" * 64,
+        fatbin(entry(elf.SASS, 75))[:-2],
+        fatbin(entry(7, 75)),
+        fatbin(entry(elf.SASS, 75)[:63]),
+    ],
+    ids=["no magic", "cut", "unknown kind", "short entry"],
+)
+def test_damaged_fatbins_are_refused(data: bytes) -> None:
+    with pytest.raises((ValueError, struct.error)):
+        elf.fatbin_targets(data)
+
+
+def test_what_is_no_library_fails_closed(tmp_path: Path) -> None:
+    path = tmp_path / "not.so"
+    path.write_bytes(b"plain text")
+    with pytest.raises(GateError, match=r"pkg/not\.so.*cannot be read"):
+        elf.read(path, "pkg/not.so")
+
+
+def test_targets_sort_by_number_then_suffix() -> None:
+    assert sorted(["120", "90a", "75", "90"], key=elf.sm_order) == ["75", "90", "90a", "120"]
