@@ -40,7 +40,7 @@ class Choice:
 
 
 def ranged(text: str, key: str) -> Choice:
-    """A Choice of the range `text` over minors. Raises InputError where it is none, or names a patch release."""
+    """A Choice of the range `text` over minors. Raises InputError where it is none, or names patches."""
     for specifier in _specifiers(text):
         parts = specifier.version.removesuffix(".*").split(".")
         if len(parts) > 2 or not all(part.isdigit() for part in parts):  # noqa: PLR2004 - major and minor

@@ -244,7 +244,7 @@ def _text(document: Document, node: yaml.Node, key: str, kind: Text) -> str | No
         document.report(key, f"{_what(node)}, but {described(kind)} is needed.", kind.hint)
         return None
     value = str(node.value)
-    if node.tag in _WORDS and node.tag != "tag:yaml.org,2002:null" and kind.numeric:
+    if _WORDS.get(node.tag) == "a number" and kind.numeric:
         loses = " and drops its last zero" if node.tag.endswith("float") and value.endswith("0") else ""
         document.report(key, f"YAML reads {value} as a number{loses}.", f'Quote it: "{value}".')
         return None

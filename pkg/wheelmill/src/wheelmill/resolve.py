@@ -155,7 +155,8 @@ def _torches_unserved(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem
         key = f"torch[{position}]"
         if set(span.cuda).isdisjoint(torch.cuda):
             asked = listing(matrix.cuda)
-            what = f"torch {minor} has none of the CUDA variants asked for ({asked}); it has {listing(torch.cuda)}."
+            has = listing(torch.cuda)
+            what = f"torch {minor} has none of the CUDA variants asked for ({asked}); it has {has}."
             remedy = f"Add one of these to `cuda`, or remove torch {minor}."
             found.append(_problem(matrix, key, what, remedy))
         elif set(span.python).isdisjoint(torch.python):
@@ -176,7 +177,8 @@ def _pairs_unserved(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem]:
         having = [torch for torch in span.torch if tag in torch.cuda]
         pythons = listing(dict.fromkeys(python for torch in having for python in torch.python))
         named = listing(torch.minor for torch in having)
-        what = f"{tag} exists for torch {named} alone, which no Python in {_range(matrix.python)} has a build of."
+        asked = _range(matrix.python)
+        what = f"{tag} exists for torch {named} alone, which no Python in {asked} has a build of."
         remedy = f"Widen `python` (there are builds for {pythons}), or remove {tag}."
         found.append(_problem(matrix, f"cuda[{position}]", what, remedy))
     for position, python in enumerate(matrix.python.listed):

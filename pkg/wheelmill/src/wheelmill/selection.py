@@ -55,12 +55,10 @@ def _nothing(plan: Plan, pattern: str, matcher: re.Pattern[str]) -> InputError:
                 f'"{pattern}" names a cell that does not exist: {drop.reason}.',
                 remedy="`wheelmill plan --explain` lists every cell that was dropped, and why.",
             )
-    cells = [cell for wheel in plan.wheels for cell in wheel.cells]
     wheels = [wheel.id for wheel in plan.wheels]
-    full = pattern.count("-") > 1  # CUDA, torch and Python: a cell's id
-    near = nearest(
-        pattern, [cell.id for cell in cells] if full else [*wheels, *(cell.environment for cell in cells)]
-    )
+    parts = pattern.count("-") + 1
+    ids = (*wheels, *(cell.id for cell in plan.cells))
+    near = nearest(pattern, dict.fromkeys("-".join(one.split("-")[:parts]) for one in ids))
     hint = f'Did you mean "{near}"? ' if near else ""
     return InputError(
         f'"{pattern}" matches no wheel and no cell of this matrix.',
