@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wheelmill import facts, plan
@@ -92,6 +93,7 @@ MATRICES = st.builds(
 )
 
 
+@settings(deadline=None)  # machines that run tests are shared
 @given(matrix=MATRICES)
 def test_every_cell_is_served_by_exactly_one_wheel_that_fits_it(matrix: Matrix) -> None:
     made = plan.make(matrix, KNOWN)
@@ -108,10 +110,9 @@ def test_every_cell_is_served_by_exactly_one_wheel_that_fits_it(matrix: Matrix) 
             assert cell.python in KNOWN.torch[cell.torch].python
 
 
+@settings(deadline=None)  # machines that run tests are shared
 @given(matrix=MATRICES)
 def test_the_order_in_which_things_are_listed_does_not_matter(matrix: Matrix) -> None:
-    import dataclasses
-
     turned = dataclasses.replace(
         matrix,
         cuda=tuple(sorted(matrix.cuda)),
