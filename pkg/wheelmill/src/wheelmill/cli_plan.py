@@ -92,7 +92,7 @@ def _table(made: Plan) -> None:
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("wheel", "torch", "CUDA", "Python", "GPU targets", "serves torch", "serves Python"):
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", no_wrap=name == "wheel")
     for step in made.steps:
         table.add_row(*_row(step))
     width = shutil.get_terminal_size((140, 24)).columns
