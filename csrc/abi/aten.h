@@ -31,33 +31,68 @@ class DeviceGuard {
   c10::DeviceGuard guard_;
 };
 
-inline std::int64_t numel(const Tensor& t) { return t.numel(); }
-inline std::int64_t dim(const Tensor& t) { return t.dim(); }
-inline std::int64_t size(const Tensor& t, std::int64_t d) { return t.size(d); }
-inline std::int64_t stride(const Tensor& t, std::int64_t d) { return t.stride(d); }
+inline std::int64_t numel(const Tensor& t) {
+  return t.numel();
+}
+inline std::int64_t dim(const Tensor& t) {
+  return t.dim();
+}
+inline std::int64_t size(const Tensor& t, std::int64_t d) {
+  return t.size(d);
+}
+inline std::int64_t stride(const Tensor& t, std::int64_t d) {
+  return t.stride(d);
+}
 
 inline bool find_dtype(const Tensor& t, DType& dtype) {
   switch (t.scalar_type()) {
-    case c10::ScalarType::Half: dtype = DType::Float16; return true;
-    case c10::ScalarType::BFloat16: dtype = DType::BFloat16; return true;
-    case c10::ScalarType::Float: dtype = DType::Float32; return true;
-    case c10::ScalarType::Double: dtype = DType::Float64; return true;
-    default: return false;
+    case c10::ScalarType::Half:
+      dtype = DType::Float16;
+      return true;
+    case c10::ScalarType::BFloat16:
+      dtype = DType::BFloat16;
+      return true;
+    case c10::ScalarType::Float:
+      dtype = DType::Float32;
+      return true;
+    case c10::ScalarType::Double:
+      dtype = DType::Float64;
+      return true;
+    default:
+      return false;
   }
 }
 
-inline std::string dtype_name(const Tensor& t) { return c10::toString(t.scalar_type()); }
+inline std::string dtype_name(const Tensor& t) {
+  return c10::toString(t.scalar_type());
+}
 
-inline bool is_cuda(const Tensor& t) { return t.is_cuda(); }
-inline std::int32_t device_index(const Tensor& t) { return t.device().index(); }
-inline std::string device_name(const Tensor& t) { return t.device().str(); }
+inline bool is_cuda(const Tensor& t) {
+  return t.is_cuda();
+}
+inline std::int32_t device_index(const Tensor& t) {
+  return t.device().index();
+}
+inline std::string device_name(const Tensor& t) {
+  return t.device().str();
+}
 
-inline const void* data(const Tensor& t) { return t.const_data_ptr(); }
-inline void* mutable_data(const Tensor& t) { return t.mutable_data_ptr(); }
+inline const void* data(const Tensor& t) {
+  return t.const_data_ptr();
+}
+inline void* mutable_data(const Tensor& t) {
+  return t.mutable_data_ptr();
+}
 
-inline Tensor empty_like(const Tensor& t) { return at::empty_like(t); }
-inline Tensor clone(const Tensor& t) { return t.clone(); }
-inline void copy(Tensor& to, const Tensor& from) { to.copy_(from); }
+inline Tensor empty_like(const Tensor& t) {
+  return at::empty_like(t);
+}
+inline Tensor clone(const Tensor& t) {
+  return t.clone();
+}
+inline void copy(Tensor& to, const Tensor& from) {
+  to.copy_(from);
+}
 
 /// at::parallel_for is compiled into its caller and would tie this library to an OpenMP runtime,
 /// which torch ships under a name that differs between releases. An iterator over `out`, which

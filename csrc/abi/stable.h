@@ -20,19 +20,36 @@ namespace fusedops::abi {
 using Tensor = torch::stable::Tensor;
 using DeviceGuard = torch::stable::accelerator::DeviceGuard;
 
-inline std::int64_t numel(const Tensor& t) { return t.numel(); }
-inline std::int64_t dim(const Tensor& t) { return t.dim(); }
-inline std::int64_t size(const Tensor& t, std::int64_t d) { return t.size(d); }
-inline std::int64_t stride(const Tensor& t, std::int64_t d) { return t.stride(d); }
+inline std::int64_t numel(const Tensor& t) {
+  return t.numel();
+}
+inline std::int64_t dim(const Tensor& t) {
+  return t.dim();
+}
+inline std::int64_t size(const Tensor& t, std::int64_t d) {
+  return t.size(d);
+}
+inline std::int64_t stride(const Tensor& t, std::int64_t d) {
+  return t.stride(d);
+}
 
 inline bool find_dtype(const Tensor& t, DType& dtype) {
   using torch::headeronly::ScalarType;
   switch (t.scalar_type()) {
-    case ScalarType::Half: dtype = DType::Float16; return true;
-    case ScalarType::BFloat16: dtype = DType::BFloat16; return true;
-    case ScalarType::Float: dtype = DType::Float32; return true;
-    case ScalarType::Double: dtype = DType::Float64; return true;
-    default: return false;
+    case ScalarType::Half:
+      dtype = DType::Float16;
+      return true;
+    case ScalarType::BFloat16:
+      dtype = DType::BFloat16;
+      return true;
+    case ScalarType::Float:
+      dtype = DType::Float32;
+      return true;
+    case ScalarType::Double:
+      dtype = DType::Float64;
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -40,8 +57,12 @@ inline std::string dtype_name(const Tensor& t) {
   return torch::headeronly::toString(t.scalar_type());
 }
 
-inline bool is_cuda(const Tensor& t) { return t.is_cuda(); }
-inline std::int32_t device_index(const Tensor& t) { return t.get_device_index(); }
+inline bool is_cuda(const Tensor& t) {
+  return t.is_cuda();
+}
+inline std::int32_t device_index(const Tensor& t) {
+  return t.get_device_index();
+}
 
 inline std::string device_name(const Tensor& t) {
   if (t.is_cpu()) {
@@ -53,12 +74,22 @@ inline std::string device_name(const Tensor& t) {
   return "another device";
 }
 
-inline const void* data(const Tensor& t) { return t.const_data_ptr(); }
-inline void* mutable_data(const Tensor& t) { return t.mutable_data_ptr(); }
+inline const void* data(const Tensor& t) {
+  return t.const_data_ptr();
+}
+inline void* mutable_data(const Tensor& t) {
+  return t.mutable_data_ptr();
+}
 
-inline Tensor empty_like(const Tensor& t) { return torch::stable::empty_like(t); }
-inline Tensor clone(const Tensor& t) { return torch::stable::clone(t); }
-inline void copy(Tensor& to, const Tensor& from) { torch::stable::copy_(to, from); }
+inline Tensor empty_like(const Tensor& t) {
+  return torch::stable::empty_like(t);
+}
+inline Tensor clone(const Tensor& t) {
+  return torch::stable::clone(t);
+}
+inline void copy(Tensor& to, const Tensor& from) {
+  torch::stable::copy_(to, from);
+}
 
 template <class F>
 void parallel_over(const Tensor& out, std::int64_t grain, const F& f) {

@@ -11,12 +11,18 @@ Tensor affine(const Tensor& x, double a, double b) {
   return pointwise(kernels, {a, b}, dtype, x);
 }
 
-FUSEDOPS_LIBRARY(m) { m.def("affine(Tensor x, float a, float b) -> Tensor"); }
+FUSEDOPS_LIBRARY(m) {
+  m.def("affine(Tensor x, float a, float b) -> Tensor");
+}
 
-FUSEDOPS_LIBRARY_IMPL(CPU, m) { m.impl("affine", FUSEDOPS_BOX(affine)); }
+FUSEDOPS_LIBRARY_IMPL(CPU, m) {
+  m.impl("affine", FUSEDOPS_BOX(affine));
+}
 
 #ifdef FUSEDOPS_WITH_CUDA
-FUSEDOPS_LIBRARY_IMPL(CUDA, m) { m.impl("affine", FUSEDOPS_BOX(affine)); }
+FUSEDOPS_LIBRARY_IMPL(CUDA, m) {
+  m.impl("affine", FUSEDOPS_BOX(affine));
+}
 #endif
 
 }  // namespace

@@ -7,8 +7,12 @@
 
 namespace fusedops {
 
-__device__ inline float widen(float value) { return value; }
-__device__ inline double widen(double value) { return value; }
+__device__ inline float widen(float value) {
+  return value;
+}
+__device__ inline double widen(double value) {
+  return value;
+}
 
 __device__ inline float widen(BFloat16 value) {
   return __uint_as_float(static_cast<unsigned>(value.bits) << 16);

@@ -21,10 +21,16 @@ inline std::uint32_t bits_of(float value) {
   return bits;
 }
 
-inline float widen(float value) { return value; }
-inline double widen(double value) { return value; }
+inline float widen(float value) {
+  return value;
+}
+inline double widen(double value) {
+  return value;
+}
 
-inline float widen(BFloat16 value) { return float_of(std::uint32_t{value.bits} << 16); }
+inline float widen(BFloat16 value) {
+  return float_of(std::uint32_t{value.bits} << 16);
+}
 
 /// After https://github.com/Maratyszcza/FP16: both readings of the bits, normal and subnormal, are
 /// made by float arithmetic, and the right one is selected.

@@ -30,10 +30,14 @@ using Compute = typename ComputeType<Storage>::type;
 template <class F>
 void with_storage(DType dtype, F&& f) {
   switch (dtype) {
-    case DType::Float16: return f(Float16{});
-    case DType::BFloat16: return f(BFloat16{});
-    case DType::Float32: return f(float{});
-    case DType::Float64: return f(double{});
+    case DType::Float16:
+      return f(Float16{});
+    case DType::BFloat16:
+      return f(BFloat16{});
+    case DType::Float32:
+      return f(float{});
+    case DType::Float64:
+      return f(double{});
   }
 }
 

@@ -87,7 +87,9 @@ void check_like(const char* op, const char* argument, const Tensor& t, const cha
   }
 }
 
-Tensor dense(const Tensor& t) { return lies_densely(t) ? t : abi::clone(t); }
+Tensor dense(const Tensor& t) {
+  return lies_densely(t) ? t : abi::clone(t);
+}
 
 Tensor arranged_like(const Tensor& t, const Tensor& like) {
   if (same_strides(t, like)) {

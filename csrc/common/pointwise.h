@@ -75,8 +75,8 @@ Tensor pointwise(const Kernels<2, Params>& kernels, const Params& params, DType 
   const Tensor second = arranged_like(y, first);
   Tensor out = abi::empty_like(first);
   if (const std::int64_t n = abi::numel(out); n > 0) {
-    run(kernels, params,
-        {dtype, n, {abi::data(first), abi::data(second)}, abi::mutable_data(out)}, out);
+    run(kernels, params, {dtype, n, {abi::data(first), abi::data(second)}, abi::mutable_data(out)},
+        out);
   }
   return out;
 }

@@ -27,14 +27,13 @@ class ScaleClampAdd {
 };
 
 /// (grad where min <= x * scale <= max, else 0) * scale; x is the first operand because the result
-/// lies as x does. The product comes last, as in torch, so that an infinite scale gives NaN outside.
+/// lies as x does. The product comes last, as in torch, so that an infinite scale gives NaN
+/// outside.
 template <class T>
 class ScaleClampAddBackward {
  public:
   explicit ScaleClampAddBackward(const ScaleClampAddParams& p)
-      : scale_(static_cast<T>(p.scale)),
-        min_(static_cast<T>(p.min)),
-        max_(static_cast<T>(p.max)) {}
+      : scale_(static_cast<T>(p.scale)), min_(static_cast<T>(p.min)), max_(static_cast<T>(p.max)) {}
   FUSEDOPS_HOST_DEVICE T operator()(T x, T grad) const {
     return (inside(x * scale_, min_, max_) ? grad : T(0)) * scale_;
   }

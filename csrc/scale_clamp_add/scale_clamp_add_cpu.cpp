@@ -1,15 +1,15 @@
-#include "scale_clamp_add/scale_clamp_add.h"
 #include "common/pointwise_cpu.h"
+#include "scale_clamp_add/scale_clamp_add.h"
 
 namespace fusedops {
 
-void scale_clamp_add_cpu(const Operands<1>& operands, const ScaleClampAddParams& params, std::int64_t begin,
-                  std::int64_t end) {
+void scale_clamp_add_cpu(const Operands<1>& operands, const ScaleClampAddParams& params,
+                         std::int64_t begin, std::int64_t end) {
   pointwise_cpu<ScaleClampAdd>(operands, params, begin, end);
 }
 
 void scale_clamp_add_backward_cpu(const Operands<2>& operands, const ScaleClampAddParams& params,
-                           std::int64_t begin, std::int64_t end) {
+                                  std::int64_t begin, std::int64_t end) {
   pointwise_cpu<ScaleClampAddBackward>(operands, params, begin, end);
 }
 

@@ -1,14 +1,15 @@
-#include "scale_clamp_add/scale_clamp_add.h"
 #include "common/pointwise.cuh"
+#include "scale_clamp_add/scale_clamp_add.h"
 
 namespace fusedops {
 
-void scale_clamp_add_cuda(const Operands<1>& operands, const ScaleClampAddParams& params, void* stream) {
+void scale_clamp_add_cuda(const Operands<1>& operands, const ScaleClampAddParams& params,
+                          void* stream) {
   pointwise_cuda<ScaleClampAdd>(operands, params, stream);
 }
 
 void scale_clamp_add_backward_cuda(const Operands<2>& operands, const ScaleClampAddParams& params,
-                            void* stream) {
+                                   void* stream) {
   pointwise_cuda<ScaleClampAddBackward>(operands, params, stream);
 }
 

@@ -12,12 +12,18 @@ Tensor vector_add(const Tensor& x, const Tensor& y) {
   return pointwise(kernels, {}, dtype, x, y);
 }
 
-FUSEDOPS_LIBRARY(m) { m.def("vector_add(Tensor x, Tensor y) -> Tensor"); }
+FUSEDOPS_LIBRARY(m) {
+  m.def("vector_add(Tensor x, Tensor y) -> Tensor");
+}
 
-FUSEDOPS_LIBRARY_IMPL(CPU, m) { m.impl("vector_add", FUSEDOPS_BOX(vector_add)); }
+FUSEDOPS_LIBRARY_IMPL(CPU, m) {
+  m.impl("vector_add", FUSEDOPS_BOX(vector_add));
+}
 
 #ifdef FUSEDOPS_WITH_CUDA
-FUSEDOPS_LIBRARY_IMPL(CUDA, m) { m.impl("vector_add", FUSEDOPS_BOX(vector_add)); }
+FUSEDOPS_LIBRARY_IMPL(CUDA, m) {
+  m.impl("vector_add", FUSEDOPS_BOX(vector_add));
+}
 #endif
 
 }  // namespace

@@ -1,5 +1,5 @@
-#include "vector_add/vector_add.h"
 #include "common/pointwise.cuh"
+#include "vector_add/vector_add.h"
 
 namespace fusedops {
 

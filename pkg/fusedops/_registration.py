@@ -33,7 +33,7 @@ def register_pointwise_vmap(name: str, op: Callable[..., Tensor], tensors: int) 
     if not hasattr(torch.library, "register_vmap"):
         return
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:  # noqa: ANN401
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Tensor, int]:
         batched = [
             arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
             for arg, dim in zip(args[:tensors], in_dims[:tensors], strict=True)

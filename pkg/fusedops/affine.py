@@ -25,11 +25,11 @@ def _(x: Tensor, a: float, b: float) -> Tensor:  # noqa: ARG001
     return torch.empty_like(x)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
     _x, ctx.a, _b = inputs
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     return _affine(grad, ctx.a, 0.0), None, None
 
 

@@ -33,25 +33,23 @@ def _(grad: Tensor, x: Tensor, min: float, max: float) -> Tensor:  # noqa: A002,
     return torch.empty_like(x)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
     x, ctx.min, ctx.max, _bias = inputs
     ctx.save_for_backward(x)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (x,) = ctx.saved_tensors
     return _clip_add_backward(grad, x, ctx.min, ctx.max), None, None, None
 
 
-def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
     _grad, x, ctx.min, ctx.max = inputs
     ctx.save_for_backward(x)
 
 
 torch.library.register_autograd("fusedops::clip_add", _backward, setup_context=_save)
 # Linear in grad, with the same factor; constant in x wherever it has a derivative.
-torch.library.register_autograd(
-    "fusedops::clip_add_backward", _backward, setup_context=_save_twice
-)
+torch.library.register_autograd("fusedops::clip_add_backward", _backward, setup_context=_save_twice)
 register_pointwise_vmap("fusedops::clip_add", _clip_add, tensors=1)
 register_pointwise_vmap("fusedops::clip_add_backward", _clip_add_backward, tensors=2)

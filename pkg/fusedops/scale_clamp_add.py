@@ -33,12 +33,12 @@ def _(grad: Tensor, x: Tensor, scale: float, min: float, max: float) -> Tensor: 
     return torch.empty_like(x)
 
 
-def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
     x, ctx.scale, ctx.min, ctx.max, _bias = inputs
     ctx.save_for_backward(x)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN401
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (x,) = ctx.saved_tensors
     return (
         _scale_clamp_add_backward(grad, x, ctx.scale, ctx.min, ctx.max),
@@ -49,15 +49,13 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # noqa: ANN
     )
 
 
-def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ANN401, ARG001
+def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
     _grad, x, ctx.scale, ctx.min, ctx.max = inputs
     ctx.save_for_backward(x)
 
 
 torch.library.register_autograd("fusedops::scale_clamp_add", _backward, setup_context=_save)
 # Linear in grad, with the same factor; constant in x wherever it has a derivative.
-torch.library.register_autograd(
-    "fusedops::scale_clamp_add_backward", _backward, setup_context=_save_twice
-)
+torch.library.register_autograd("fusedops::scale_clamp_add_backward", _backward, setup_context=_save_twice)
 register_pointwise_vmap("fusedops::scale_clamp_add", _scale_clamp_add, tensors=1)
 register_pointwise_vmap("fusedops::scale_clamp_add_backward", _scale_clamp_add_backward, tensors=2)

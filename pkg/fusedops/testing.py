@@ -4,7 +4,7 @@
 must be refused. Values are drawn on the CPU from a fixed seed, so they are the same on each device.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from math import inf, nan
 from typing import Any
@@ -37,11 +37,11 @@ class Operator:
     """For ordinary samples: not exact in binary."""
     exact: tuple[float, ...] = ()
     """Exact in every dtype, so that a bound can be hit."""
-    edges: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    edges: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By name, scalars with a meaning of their own."""
 
     @property
-    def op(self) -> Any:  # noqa: ANN401
+    def op(self) -> Any:
         """The torch.ops overload."""
         return getattr(torch.ops.fusedops, self.name).default
 
@@ -64,12 +64,8 @@ class Sample:
 
     def require_grad(self) -> "Sample":
         """The same call on detached tensors, laid out alike, that require gradients."""
-        args = (
-            arg.detach().requires_grad_() if isinstance(arg, Tensor) else arg for arg in self.args
-        )
-        return Sample(
-            operator=self.operator, name=self.name, args=tuple(args), gradcheck=self.gradcheck
-        )
+        args = (arg.detach().requires_grad_() if isinstance(arg, Tensor) else arg for arg in self.args)
+        return Sample(operator=self.operator, name=self.name, args=tuple(args), gradcheck=self.gradcheck)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -27,7 +27,7 @@ def _(x: Tensor, y: Tensor) -> Tensor:
     return torch.empty_like(x)
 
 
-def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ANN401, ARG001
+def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG001
     return grad, grad
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+
 from fusedops._load import _explain
 from fusedops.testing import OPERATORS, Operator, error_samples
 
@@ -19,9 +20,7 @@ def test_refused_calls(operator: Operator, device: str) -> None:
 def test_refused_calls_that_need_gradients(operator: Operator, device: str) -> None:
     for sample in error_samples(operator, device):
         args = tuple(
-            arg.clone().requires_grad_()
-            if isinstance(arg, torch.Tensor) and arg.is_floating_point()
-            else arg
+            arg.clone().requires_grad_() if isinstance(arg, torch.Tensor) and arg.is_floating_point() else arg
             for arg in sample.args
         )
         with pytest.raises(RuntimeError, match=sample.match):

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Callable
 
-import fusedops
 import pytest
 import torch
+from torch import Tensor
+
+import fusedops
 from fusedops import reference
 from fusedops.testing import DTYPES, OPERATORS, TOLERANCES, Operator, Sample, samples
-from torch import Tensor
 
 operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 forward_operators = pytest.mark.parametrize(

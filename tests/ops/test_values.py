@@ -4,18 +4,25 @@ import math
 
 import pytest
 import torch
-from fusedops.testing import DTYPES, OPERATORS, TOLERANCES, Operator, samples
 from torch import Tensor
+
+from fusedops.testing import DTYPES, OPERATORS, TOLERANCES, Operator, samples
 
 operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
-def assert_reference(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> None:
+def assert_reference(actual: Tensor, expected: Tensor, dtype: torch.dtype, name: str = "") -> None:
     assert actual.dtype == dtype
     rtol, atol = TOLERANCES[dtype]
     torch.testing.assert_close(
-        actual.double(), expected, rtol=rtol, atol=atol, equal_nan=True, check_stride=False
+        actual.double(),
+        expected,
+        rtol=rtol,
+        atol=atol,
+        equal_nan=True,
+        check_stride=False,
+        msg=lambda message: f"{name}: {message}",
     )
 
 
@@ -23,11 +30,7 @@ def assert_reference(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> No
 @dtypes
 def test_values(operator: Operator, dtype: torch.dtype, device: str) -> None:
     for sample in samples(operator, device, dtype):
-        try:
-            assert_reference(operator.op(*sample.args), sample.reference(), dtype)
-        except AssertionError as error:
-            error.add_note(f"sample: {sample.name}") if hasattr(error, "add_note") else None
-            raise
+        assert_reference(operator.op(*sample.args), sample.reference(), dtype, sample.name)
 
 
 @operators
@@ -81,9 +84,7 @@ def test_16_bit_rounding_is_torchs(dtype: torch.dtype, device: str) -> None:
 
 @dtypes
 @pytest.mark.parametrize("bounds", [(-0.5, 0.75), (0.5, -0.25), (math.nan, 1.0), (-1.0, math.nan)])
-def test_clamps_exactly_as_torch(
-    bounds: tuple[float, float], dtype: torch.dtype, device: str
-) -> None:
+def test_clamps_exactly_as_torch(bounds: tuple[float, float], dtype: torch.dtype, device: str) -> None:
     values = [math.nan, math.inf, -math.inf, -0.5, 0.75, 0.0, 2.0, -2.0, 0.5, -0.25]
     x = torch.tensor(values, dtype=dtype, device=device)
     expected = torch.clamp(x, *bounds)

@@ -1,0 +1,114 @@
+"""What only a GPU shows: streams, graphs, devices, and more than 2^31 elements."""
+
+import pytest
+import torch
+from torch import Tensor
+
+from fusedops.testing import OPERATORS, TOLERANCES, Operator
+
+pytestmark = pytest.mark.cuda
+
+operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+
+
+def tensors_of(operator: Operator, size: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+    return [torch.randn(size, device="cuda").to(dtype) for _ in range(operator.tensors)]
+
+
+def assert_reference(operator: Operator, result: Tensor, tensors: list[Tensor]) -> None:
+    expected = operator.reference(*(t.double() for t in tensors), *operator.scalars)
+    rtol, atol = TOLERANCES[result.dtype]
+    torch.testing.assert_close(result.double(), expected, rtol=rtol, atol=atol)
+
+
+@operators
+def test_follows_its_producer_on_a_side_stream(operator: Operator) -> None:
+    tensors = tensors_of(operator, 4097)
+    produced = [torch.zeros_like(tensor) for tensor in tensors]
+    torch.cuda.synchronize()
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        torch.cuda._sleep(200_000_000)  # a tenth of a second: a kernel on another stream runs first
+        for target, tensor in zip(produced, tensors, strict=True):
+            target.copy_(tensor)
+        result = operator.op(*produced, *operator.scalars)
+    side.synchronize()
+    assert_reference(operator, result, tensors)
+
+
+@operators
+def test_captured_in_a_graph(operator: Operator) -> None:
+    tensors = tensors_of(operator, 1001)
+    static = [torch.zeros_like(tensor) for tensor in tensors]
+    operator.op(*static, *operator.scalars)  # loads the kernel, which a capture need not allow
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        result = operator.op(*static, *operator.scalars)
+    for target, tensor in zip(static, tensors, strict=True):
+        target.copy_(tensor)
+    graph.replay()
+    torch.cuda.synchronize()
+    assert_reference(operator, result, tensors)
+
+
+@operators
+@pytest.mark.parametrize("offset", [0, 1], ids=["aligned", "misaligned"])
+def test_beyond_2_to_31_elements(operator: Operator, offset: int) -> None:
+    size = 2**31 + 17
+    needed = (operator.tensors + 1) * 2 * (size + offset) + 2**30
+    torch.cuda.empty_cache()
+    if torch.cuda.mem_get_info()[0] < needed:
+        pytest.skip(f"needs {needed / 2**30:.0f} GiB of free GPU memory")
+    whole = [torch.zeros(size + offset, dtype=torch.float16, device="cuda") for _ in range(operator.tensors)]
+    tensors = [tensor[offset:] for tensor in whole]
+    windows = [slice(0, 64), slice(2**31 - 64, size), slice(2**30, 2**30 + 64)]
+    for tensor in tensors:
+        for window in windows:
+            tensor[window] = torch.randn_like(tensor[window])
+    result = operator.op(*tensors, *operator.scalars)
+    for window in windows:
+        assert_reference(operator, result[window], [tensor[window] for tensor in tensors])
+
+
+@operators
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
+def test_empty_launches_nothing(operator: Operator, dtype: torch.dtype) -> None:
+    result = operator.op(*tensors_of(operator, 0, dtype), *operator.scalars)
+    torch.cuda.synchronize()
+    assert result.shape == (0,)
+
+
+@operators
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
+def test_second_operand_elsewhere_in_a_vector(operator: Operator, dtype: torch.dtype) -> None:
+    pool = tensors_of(operator, 1024, dtype)
+    tensors = [tensor[k : 1000 + k] for k, tensor in enumerate(pool)]
+    assert_reference(operator, operator.op(*tensors, *operator.scalars), tensors)
+
+
+@operators
+def test_another_device_than_the_current(operator: Operator) -> None:
+    if torch.cuda.device_count() < 2:
+        pytest.skip("needs two GPUs")
+    tensors = [tensor.to("cuda:1") for tensor in tensors_of(operator, 1001)]
+    with torch.cuda.device(0):
+        result = operator.op(*tensors, *operator.scalars)
+        assert torch.cuda.current_device() == 0
+    assert result.device == torch.device("cuda:1")
+    assert_reference(operator, result, tensors)
+
+
+@pytest.mark.parametrize("operator", [OPERATORS["vector_add"], OPERATORS["clip_add_backward"]])
+def test_two_devices_are_refused(operator: Operator) -> None:
+    tensor = torch.ones(3, device="cuda")
+    for pair in ((tensor, tensor.cpu()), (tensor.cpu(), tensor)):
+        with pytest.raises(RuntimeError, match="must be on the device of x"):
+            operator.op(*pair, *operator.scalars)
+
+
+@operators
+def test_same_values_on_both_devices(operator: Operator) -> None:
+    tensors = tensors_of(operator, 10_001)
+    on_cpu = operator.op(*(tensor.cpu() for tensor in tensors), *operator.scalars)
+    on_gpu = operator.op(*tensors, *operator.scalars)
+    torch.testing.assert_close(on_gpu.cpu(), on_cpu, rtol=1e-6, atol=1e-6)
