@@ -18,7 +18,8 @@ def load_library() -> None:
     try:
         torch.ops.load_library(str(LIBRARY))
     except OSError as error:
-        raise ImportError(_explain(str(error))) from error
+        # Since 2.13 torch raises an OSError of its own from the loader's.
+        raise ImportError(_explain(str(error.__cause__ or error))) from error
 
 
 def _explain(error: str) -> str:
