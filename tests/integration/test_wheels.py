@@ -1,0 +1,147 @@
+"""Wheels of the reference extension: really built, installed by pip into a clean environment, and computed with."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from dataclasses import dataclass
+from email.parser import BytesParser
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from wheelmill import facts, fetch
+from wheelmill.store import Store
+
+from .conftest import ROOT, STORE, command
+
+MAJORS = ["75", "80", "90", "100", "120"]
+
+
+@dataclass(frozen=True)
+class Expected:
+    wheel: str
+    local: str
+    requires: str
+    sass: list[str]
+
+
+EXPECTED = [
+    Expected("cpu-stable2.10", "cpu", "torch>=2.10", []),
+    Expected("cpu-torch2.4", "cpu.torch2.4", "torch==2.4.*", []),
+    Expected("cu130-stable2.10", "cu130", "torch>=2.10", MAJORS),
+    Expected("cu132-stable2.10", "cu132", "torch>=2.10", MAJORS),
+]
+
+
+@dataclass(frozen=True)
+class Built:
+    path: Path
+    manifest: dict[str, Any]
+    site: Path
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
+    """Every expected wheel, built by one command with the repository's own store."""
+    out = tmp_path_factory.mktemp("wheels")
+    places = ["--matrix", ROOT / "matrix.yaml", "--out", out / "dist", "--site", out / "site", "--store", STORE]
+    args = command("build", "--json", *places, *(expected.wheel for expected in EXPECTED))
+    done = subprocess.run(args, text=True, stdout=subprocess.PIPE, check=False)
+    assert done.returncode == 0, done.stdout
+    found = {}
+    for row in json.loads(done.stdout)["wheels"]:
+        path = Path(row["file"])
+        manifest = json.loads(path.with_name(f"{path.name}.manifest.json").read_text())
+        found[row["wheel"]] = Built(path=path, manifest=manifest, site=out / "site")
+    return found
+
+
+@pytest.fixture(params=EXPECTED, ids=lambda expected: expected.wheel)
+def expected(request: pytest.FixtureRequest) -> Expected:
+    return request.param
+
+
+def metadata(path: Path) -> Any:
+    with ZipFile(path) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        return BytesParser().parsebytes(archive.read(name))
+
+
+def test_the_name_and_the_metadata_agree(built: dict[str, Built], expected: Expected) -> None:
+    path = built[expected.wheel].path
+    assert re.fullmatch(
+        rf"fusedops-1\.0\.0\+{re.escape(expected.local)}-py3-none-manylinux_2_\d+_x86_64\.whl", path.name
+    )
+    stated = metadata(path)
+    assert stated["Version"] == f"1.0.0+{expected.local}"
+    assert stated.get_all("Requires-Dist") == [expected.requires]
+
+
+def test_the_platform_tag_is_within_the_policy(built: dict[str, Built], expected: Expected) -> None:
+    (minor,) = re.findall(r"manylinux_2_(\d+)_x86_64", built[expected.wheel].path.name)
+    assert int(minor) <= 28
+
+
+def test_the_library_holds_what_the_matrix_asks_for(built: dict[str, Built], expected: Expected) -> None:
+    (library,) = built[expected.wheel].manifest["libraries"]
+    assert library["sass"] == expected.sass
+    assert library["ptx"] == expected.sass[-1:]
+    cudart = [name for name in library["needed"] if name.startswith("libcudart")]
+    assert cudart == (["libcudart.so.13"] if expected.sass else [])
+    assert library["rpath"] == []
+
+
+def test_the_stable_library_needs_torchs_shims_and_the_system_alone(built: dict[str, Built]) -> None:
+    for wheel, made in built.items():
+        if "stable" not in wheel:
+            continue
+        (library,) = made.manifest["libraries"]
+        unversioned = [symbol for symbol, version in library["undefined"].items() if version is None]
+        assert unversioned
+        assert [s for s in unversioned if not s.startswith(("aoti_torch_", "torch_"))] == []
+        offered = {
+            re.sub(r"[\d._]+$", "", version) for versions in library["versions"].values() for version in versions
+        }
+        assert offered <= {"GLIBC", "GLIBCXX", "CXXABI", "GCC", "libcudart.so"}
+
+
+def test_it_was_installed_and_computed_with(built: dict[str, Built], expected: Expected) -> None:
+    proof = built[expected.wheel].manifest["proof"]
+    assert proof["sha256"] == built[expected.wheel].manifest["sha256"]
+    release = facts.load().torch[proof["cell"].split("-")[1].removeprefix("torch")].release
+    assert proof["torch"].split("+")[0] == release
+    assert set(proof["computed"]) >= {"clip_add", "scale_clamp_add", "affine", "vector_add"}
+    assert all(count > 10 for count in proof["computed"].values())
+
+
+# (wheel, torch minor): the aten wheel's own, and the lowest and the newest at hand of the stable ABI.
+ENVIRONMENTS = [("cpu-torch2.4", "2.4"), ("cpu-stable2.10", "2.10"), ("cu130-stable2.10", "2.14")]
+
+
+@pytest.mark.parametrize(("wheel", "torch"), ENVIRONMENTS)
+def test_the_operators(built: dict[str, Built], tmp_path: Path, wheel: str, torch: str) -> None:
+    """tests/ops against the installed wheel: values, gradients, opcheck, torch.compile."""
+    store, log = Store(STORE), tmp_path / "log"
+    own = f"{sys.version_info.major}.{sys.version_info.minor}"
+    known = facts.load().torch[torch]
+    version = own if own in known.python else known.python[-1]
+    pins = fetch.resolve(store, [f"torch=={known.release}", "numpy<2.4", "pytest"], python=version, log=log)
+    python = fetch.venv(tmp_path / "env", python=sys.executable if version == own else version, log=log)
+    fetch.install(store, pins, into=python, log=log)
+    made = built[wheel]
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
+    subprocess.run([*install, str(made.path)], check=True)
+    tests = [str(python), "-m", "pytest", str(ROOT / "tests" / "ops"), "-q", "-p", "no:cacheprovider"]
+    tests += ["-c", os.devnull, "--rootdir", str(ROOT)]
+    done = subprocess.run(tests, cwd=tmp_path, text=True, check=False, capture_output=True)
+    print(done.stdout[-3000:], done.stderr[-3000:])
+    assert done.returncode == 0
+    (passed,) = re.findall(r"(\d+) passed", done.stdout)
+    assert int(passed) > 100
+    assert "skipped" not in done.stdout
