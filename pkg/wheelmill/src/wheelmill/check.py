@@ -128,7 +128,7 @@ def _runtimes(library: Library, wheel: Wheel) -> Iterator[Finding]:
                 rule="cuda-major",
                 severity="error",
                 library=library.path,
-                message=f"it needs {needed}, and the wheel is labelled {wheel.cuda}: the import fails beside that torch",
+                message=f"it needs {needed}, and the label says {wheel.cuda}: the import fails beside that torch",
                 remedy="build with the toolkit of the cell (CUDA_HOME), or without CUDA for cpu",
             )
     if GRAFTED.fullmatch(Path(library.path).name):
@@ -154,9 +154,7 @@ def _symbols(library: Library, wheel: Wheel) -> Iterator[Finding]:
         )
     if wheel.torch_abi == "stable":
         foreign = sorted(
-            symbol
-            for symbol, version in library.undefined.items()
-            if version is None and not SHIM.fullmatch(symbol)
+            symbol for symbol, version in library.undefined.items() if version is None and not SHIM.fullmatch(symbol)
         )
         needed = [name for name in library.versions if not SYSTEM.fullmatch(name)]
         if foreign or needed:

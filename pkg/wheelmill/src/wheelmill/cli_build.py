@@ -33,27 +33,23 @@ def _raise_failures(outcomes: list[Outcome]) -> None:
     raise failure
 
 
-def _indexed(outcomes: list[Outcome], out: Path, site: Path, name: str) -> None:
-    if not any(outcome.environment for outcome in outcomes):
-        return
-    proven, _ = index.collect(out)
-    pages = index.write(proven, site)
-    click.echo(f"\nThe index is {site}; install with\n")
-    for command in engine.commands(outcomes, pages, name):
-        click.echo(f"    {command}")
-    click.echo()
+FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command("build")
 @click.argument("select", nargs=-1)
-@click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default=Path("matrix.yaml"), show_default=True)
-@click.option("--out", type=click.Path(path_type=Path, file_okay=False), default=Path("dist"), show_default=True)
-@click.option("--site", type=click.Path(path_type=Path, file_okay=False), default=Path("site"), show_default=True)
-@click.option("--store", type=click.Path(path_type=Path, file_okay=False), envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
+@click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default="matrix.yaml", show_default=True)
+@click.option("--out", type=FOLDER, default="dist", show_default=True, help="Where wheels and manifests go.")
+@click.option("--site", type=FOLDER, default="site", show_default=True, help="Where the index goes.")
+@click.option("--store", type=FOLDER, envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
 @click.option("--executor", type=click.Choice(["local"]), default="local", show_default=True)
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
+@click.option(
+    "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what became of each wheel as JSON.")
 def build(
+    *,
     select: tuple[str, ...],
     matrix_path: Path,
     out: Path,
@@ -61,7 +57,8 @@ def build(
     store: Path | None,
     executor: str,  # noqa: ARG001 - one so far; named so that scripts can already ask for it
     toolkit: Provider,
-    as_json: bool,  # noqa: FBT001
+    prove: bool,
+    as_json: bool,
 ) -> None:
     """Build, check and prove the wheels that SELECT names (globs on ids; all without one), and index them.
 
@@ -80,12 +77,24 @@ def build(
             provider=toolkit,
             reporter=reporter,
         )
-        outcomes = engine.run(todo, shared, out)
+        outcomes = engine.run(todo, shared, out, proving=prove)
+    pages = _index(outcomes, out, site)
     if as_json:
         click.echo(json.dumps(engine.to_json(outcomes), indent=1))
-    else:
-        _indexed(outcomes, out, site, _name(outcomes))
+    elif pages:
+        click.echo(f"\nThe index is {site}; install with\n")
+        for command in engine.commands(outcomes, pages, _name(outcomes)):
+            click.echo(f"    {command}")
+        click.echo()
     _raise_failures(outcomes)
+
+
+def _index(outcomes: list[Outcome], out: Path, site: Path) -> dict[str, Path]:
+    """Index what the output folder holds when this run proved something; the pages by environment."""
+    if not any(outcome.environment for outcome in outcomes):
+        return {}
+    proven, _ = index.collect(out)
+    return index.write(proven, site)
 
 
 def _name(outcomes: list[Outcome]) -> str:

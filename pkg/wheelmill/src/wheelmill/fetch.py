@@ -67,9 +67,7 @@ def _backend(backend: str | None) -> list[str]:
     return ["--torch-backend", backend] if backend else []
 
 
-def resolve(
-    store: Store, requirements: Sequence[str], *, python: str, log: Path, backend: str | None = None
-) -> str:
+def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path, backend: str | None = None) -> str:
     """Requirements → `name==version --hash=…` lines, for Linux x86_64 and that Python.
 
     The answer is kept in the store, so a later run gets the same one and needs no network. `backend` names
@@ -81,9 +79,11 @@ def resolve(
         with store.work("resolve") as work:
             (work / "in.txt").write_text("\n".join(requirements) + "\n")
             _uv(
-                ["pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes", "--quiet"]
-                + ["--no-header", "--no-annotate", "--python-version", python, "--python-platform", PLATFORM]
-                + _backend(backend),
+                [
+                    *("pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes"),
+                    *("--quiet", "--no-header", "--no-annotate", "--python-version", python),
+                    *("--python-platform", PLATFORM, *_backend(backend)),
+                ],
                 log=log,
                 what=f"resolving {', '.join(requirements)}",
             )

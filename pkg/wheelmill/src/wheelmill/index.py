@@ -68,9 +68,7 @@ def read(path: Path) -> File:
         sha256, environments = manifest["sha256"], manifest["environments"]
         metadata = _metadata(path)
     except FileNotFoundError as error:
-        raise InputError(
-            f"{path.name} has no manifest, so nothing says where it works", remedy=remedy
-        ) from error
+        raise InputError(f"{path.name} has no manifest, so nothing says where it works", remedy=remedy) from error
     except (InvalidWheelFilename, OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path.name} or its manifest cannot be read: {error}", remedy=remedy) from error
     if file_sha256(path) != sha256:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import os
 import resource
 import shutil
@@ -104,9 +104,7 @@ def _pin(step: Step, site: Site, log: Path) -> Inputs:
     backend = _torch_backend(step, site.facts) if site.project.imports_torch else None
     # Torch may have no wheel for this machine's Python, and its headers do not depend on it.
     torch_python = python if site.project.imports_torch else step.python
-    torch = fetch.resolve(
-        site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=backend
-    )
+    torch = fetch.resolve(site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=backend)
     return Inputs(
         toolkit=kit,
         compiler=compiler,
@@ -256,7 +254,7 @@ def _releases(step: Step, facts: Facts) -> tuple[str, ...]:
     return tuple(facts.torch[minor].release for minor in minors)
 
 
-def _manifest(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock, checked: Any) -> dict[str, Any]:  # noqa: ANN401
+def _manifest(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock, checked: Any) -> dict[str, Any]:
     libraries, findings = checked
     return {
         "version": 1,
@@ -265,7 +263,7 @@ def _manifest(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock, c
         "sha256": file_sha256(wheel),
         "key": key,
         "engine": __version__,
-        "built": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        "built": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
         "cuda": step.wheel.cuda,
         "toolkit": {"version": inputs.toolkit.version, "provider": inputs.toolkit.provider} if inputs.toolkit else None,
         "torch": step.torch_release,
@@ -296,9 +294,7 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
     with clock.part("label"):
         labelled = label.relabel(repaired, step.wheel, _releases(step, site.facts), platforms, work, log)
     with clock.part("check"):
-        checked = check.check(
-            labelled, step.wheel, platforms, work / "checked", glibc=policy.glibc, size=policy.size
-        )
+        checked = check.check(labelled, step.wheel, platforms, work / "checked", glibc=policy.glibc, size=policy.size)
     errors = [finding for finding in checked[1] if finding.severity == "error"]
     if errors:
         raise GateError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -16,6 +17,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 EXCERPT = 25
+# Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
+CAUSES = (
+    re.compile(r"(: (fatal )?error\b|\bld: |undefined reference|nvcc fatal|No space left|Error: )"),
+    re.compile(r"error", re.IGNORECASE),
+)
 OWNER = "WHEELMILL_WORK"
 NO_SPACE = "No space left on device"
 
@@ -24,13 +30,21 @@ class ProcessError(BuildError):
     """A command ended with a status other than 0. `output` holds what this command printed."""
 
     def __init__(self, args: Sequence[str], status: int, output: str, log: Path) -> None:
-        lines = output.strip().splitlines()
-        # The first error is the cause; what follows it is mostly its echo.
-        first = next((i for i, line in enumerate(lines) if "error" in line.lower()), len(lines) - EXCERPT)
-        excerpt = "\n".join("    " + line for line in lines[max(first, 0) :][:EXCERPT])
-        super().__init__(f"`{shlex.join(args[:3])} …` ended with status {status}:\n{excerpt}")
+        excerpt = "\n".join("    " + line for line in _excerpt(output))
+        name = " ".join(Path(word).name for word in args[:3])
+        super().__init__(f"`{name} …` ended with status {status}:\n{excerpt}")
         self.remedy = f"the whole output is in {log}"
         self.output = output
+
+
+def _excerpt(output: str) -> list[str]:
+    """The lines from the first complaint on: what follows it is mostly its echo."""
+    lines = [line for line in output.splitlines() if line.strip()]
+    for cause in CAUSES:
+        for number, line in enumerate(lines):
+            if cause.search(line):
+                return lines[max(number - 1, 0) :][:EXCERPT]
+    return lines[-EXCERPT:]
 
 
 def run(args: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:

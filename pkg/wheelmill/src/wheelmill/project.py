@@ -123,10 +123,8 @@ def read(root: Path, sources: Sequence[str], build_torch: str) -> Project:
     backend = table.get("build-backend", DEFAULT_BACKEND)
     backend_path = table.get("backend-path")
     files = _files(root, sources)
-    if build_torch == "auto":
-        imports_torch = _imports_torch(root, backend, requires)
-    else:
-        imports_torch = build_torch == "import"
+    decided = {"headers": False, "import": True}
+    imports_torch = decided[build_torch] if build_torch in decided else _imports_torch(root, backend, requires)
     return Project(
         root=root,
         files=tuple(files),

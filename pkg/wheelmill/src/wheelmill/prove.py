@@ -74,9 +74,7 @@ def environment(store: Store, wheel: Wheel, facts: Facts, log: Path) -> Environm
             continue
         release = facts.torch[cell.torch].release
         try:
-            pins = fetch.resolve(
-                store, [f"torch=={release}", "numpy"], python=cell.python, log=log, backend=backend
-            )
+            pins = fetch.resolve(store, [f"torch=={release}", "numpy"], python=cell.python, log=log, backend=backend)
         except fetch.UnreachableError as error:
             silent.add(backend)
             failures.append(str(error).splitlines()[0])

@@ -41,7 +41,9 @@ def repair(wheel: Path, out: Path, log: Path) -> Path:
     env = {**os.environ, "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ.get("PATH", "")])}
     excludes = [argument for name in EXTERNAL for argument in ("--exclude", name)]
     try:
-        proc.run([sys.executable, "-m", "auditwheel", "repair", *excludes, "-w", str(out), str(wheel)], log=log, env=env)
+        proc.run(
+            [sys.executable, "-m", "auditwheel", "repair", *excludes, "-w", str(out), str(wheel)], log=log, env=env
+        )
     except proc.ProcessError as error:
         if "does not look like a platform wheel" in error.output or "No ELF" in error.output:
             raise BuildError(

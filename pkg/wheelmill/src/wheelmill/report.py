@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from rich.table import Table
+    from typing_extensions import Self
 
 Status = Literal["built", "unchanged", "failed", "unproven"]
 SHOWN = {"built": "green", "unchanged": "green", "failed": "red", "unproven": "yellow"}
@@ -24,7 +25,7 @@ class Reporter(Protocol):
     def step(self, row: str, what: str) -> None: ...
     def done(self, row: str, status: Status, detail: str) -> None: ...
     def note(self, text: str) -> None: ...
-    def __enter__(self) -> Reporter: ...
+    def __enter__(self) -> Self: ...
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
@@ -47,7 +48,7 @@ def _seconds(row: _Row) -> str:
 class Plain:
     """One line an event, for pipes and log files."""
 
-    def __enter__(self) -> Plain:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -97,14 +98,15 @@ class Live:
 
     def __rich__(self) -> Table:
         from rich.table import Table
+        from rich.text import Text
 
         table = Table("wheel", "step", "time", box=None, pad_edge=False)
         for name, row in self.rows.items():
             colour = SHOWN[row.status] if row.status else "cyan" if row.started else "dim"
-            table.add_row(name, f"[{colour}]{row.step}[/]", _seconds(row))
+            table.add_row(name, Text(row.step, style=colour), _seconds(row))
         return table
 
-    def __enter__(self) -> Live:
+    def __enter__(self) -> Self:
         from rich.console import Console
         from rich.live import Live as RichLive
 

@@ -15,6 +15,7 @@ import json
 import platform
 import sys
 import traceback
+from pathlib import Path
 from typing import Any
 
 
@@ -62,14 +63,12 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def main(job_path: str, result_path: str) -> int:
-    with open(job_path) as file:
-        job = json.load(file)
+    job = json.loads(Path(job_path).read_text())
     try:
         result = {"version": 1, "error": None, **run(job)}
     except Exception as error:
         result = {"version": 1, "error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
-    with open(result_path, "w") as file:
-        json.dump(result, file, indent=1)
+    Path(result_path).write_text(json.dumps(result, indent=1))
     return 0 if result["error"] is None else 1
 
 

@@ -127,7 +127,7 @@ class Store:
                     content.rename(final)
         return final
 
-    def record(self, kind: str, key: str) -> Any:  # noqa: ANN401 - whatever JSON holds
+    def record(self, kind: str, key: str) -> Any:
         """A small JSON record, or None when it is absent or unreadable."""
         try:
             return json.loads(self.path(kind, key).with_suffix(".json").read_text())

@@ -87,8 +87,8 @@ def _view(tree: Path, home: Path) -> None:
     """Lay out PyPI's toolchain as a CUDA_HOME.
 
     nvcc resolves links of folders before it looks for `<its folder>/..`, so `bin` must be a real folder with
-    a link per file; the linker wants `lib64` and an unversioned `libcudart.so`, of which the wheels have
-    neither. All links are relative, so that the entry can be moved.
+    a link per file. Build systems and nvcc up to 13.1 want `lib64` and nvcc from 13.2 on `lib`; the linker
+    wants an unversioned `libcudart.so`. All links are relative, so that the entry can be moved.
     """
     (cuda,) = (tree / "nvidia").glob("cu[0-9]*")
     for name, source in (("bin", cuda / "bin"), ("lib64", cuda / "lib")):
@@ -99,6 +99,7 @@ def _view(tree: Path, home: Path) -> None:
         plain = library.with_name(library.name.split(".so.")[0] + ".so")
         if not plain.exists():
             plain.symlink_to(library.name)
+    (home / "lib").symlink_to("lib64")
     for name in ("include", "nvvm"):
         (home / name).symlink_to(os.path.relpath(cuda / name, home))
 
