@@ -35,7 +35,7 @@ def test_each_kind_of_error_has_its_code_and_a_remedy(
 ) -> None:
     assert failing(monkeypatch, error) == code
     said = capsys.readouterr().err
-    assert said.startswith("error: ")
+    assert said.lstrip().startswith("error: ")
     assert "what to do: " in said
 
 

@@ -67,7 +67,7 @@ def build(
     wanted = matrix.load(matrix_path)
     known = facts.load(wanted.facts)
     todo = plan.make(wanted, known, select)
-    source = project.read(wanted.project.path, wanted.project.sources, wanted.project.build_torch)
+    source = project.read(wanted.root / wanted.project.path, wanted.project.sources, wanted.project.build_torch)
     with report.choose([step.wheel.id for step in todo.steps]) as reporter:
         shared = Site(
             store=Store(store or wanted.root / ".wheelmill"),
