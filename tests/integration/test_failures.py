@@ -26,10 +26,18 @@ def fresh(tmp_path: Path) -> dict[str, str]:
     return {"WHEELMILL_STORE": str(tmp_path / "store"), "UV_CACHE_DIR": str(tmp_path / "cache")}
 
 
+class Nothing(http.server.BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
 @pytest.fixture
 def empty_index() -> Iterator[str]:
     """A package index on this machine that has nothing."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.BaseHTTPRequestHandler)
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Nothing)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/simple"
     server.shutdown()
@@ -106,7 +114,7 @@ def test_an_index_that_lacks_the_release(mill: Mill, fresh: dict[str, str], empt
 def test_code_that_does_not_compile(mill: Mill, tmp_path: Path) -> None:
     project = shutil.copytree(PROJECTS / "broken", tmp_path / "broken")
     done = mill("build", "--matrix", project / "matrix.yaml", "--store", STORE)
-    said(done, 4, "'undeclared_name' was not declared", ".log")
+    said(done, 4, "broken.cpp:1:", "undeclared_name", "was not declared", ".log")
 
 
 def test_one_failure_costs_the_others_nothing(tmp_path: Path) -> None:
