@@ -16,8 +16,9 @@ FUSEDOPS_HOST_DEVICE inline T clamp(T value, T lo, T hi) {
   return raised > hi ? hi : raised;
 }
 
-/// Where torch lets a clamp's gradient through: both bounds included, never at NaN, and nowhere
-/// when lo > hi.
+/// Where a clamp's gradient goes through: both bounds included, never at NaN, and nowhere when
+/// lo > hi. torch.clamp's own includes the bounds before torch 2.14 and excludes them from then on;
+/// a library that serves both keeps to one.
 template <class T>
 FUSEDOPS_HOST_DEVICE inline bool inside(T value, T lo, T hi) {
   return value >= lo && value <= hi;

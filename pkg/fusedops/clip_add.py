@@ -16,8 +16,9 @@ def clip_add(x: Tensor, min: float, max: float, bias: float) -> Tensor:  # noqa:
 
     `x` is float16, bfloat16, float32 or float64, of any shape and strides, on CPU or CUDA; the
     result has its shape, dtype and, where it is dense, its strides. As in torch.clamp, NaN passes
-    through, the result is `max + bias` where `min > max`, and the gradient is 1 for
-    `min <= x <= max` and 0 elsewhere. Raises RuntimeError for another dtype.
+    through, and the result is `max + bias` where `min > max`. The gradient is 1 for
+    `min <= x <= max`, bounds included on every torch, and 0 elsewhere. Raises RuntimeError for
+    another dtype.
     """
     return _clip_add(x, min, max, bias)
 

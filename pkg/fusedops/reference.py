@@ -1,6 +1,7 @@
 """What each operator computes, in plain torch: the meaning that kernels are held to.
 
-Called with float64 tensors these give the values to compare with, and their own derivatives.
+Called with float64 tensors these give the values to compare with. Gradients of the clamps are held to
+the `_backward` functions, not to torch's derivative, which from torch 2.14 on is 0 on a bound.
 """
 
 import torch
@@ -13,7 +14,7 @@ def clip_add(x: Tensor, min: float, max: float, bias: float) -> Tensor:  # noqa:
 
 
 def clip_add_backward(grad: Tensor, x: Tensor, min: float, max: float) -> Tensor:  # noqa: A002
-    """The value of fusedops::clip_add_backward; as torch's formula for clamp."""
+    """The value of fusedops::clip_add_backward; both bounds belong to the inside."""
     return torch.where((x >= min) & (x <= max), grad, 0.0)
 
 

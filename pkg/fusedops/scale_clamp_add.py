@@ -15,9 +15,10 @@ def scale_clamp_add(x: Tensor, scale: float, min: float, max: float, bias: float
     """`torch.clamp(x * scale, min, max) + bias`, rounded once.
 
     `x` is float16, bfloat16, float32 or float64, of any shape and strides, on CPU or CUDA; the
-    result has its shape, dtype and, where it is dense, its strides. The clamp and its gradient
-    treat NaN, `min > max` and the bounds themselves as torch.clamp does. Raises RuntimeError for
-    another dtype.
+    result has its shape, dtype and, where it is dense, its strides. NaN passes through, and the
+    result is `max + bias` where `min > max`, as in torch.clamp. The gradient is `scale` for
+    `min <= x * scale <= max`, bounds included on every torch, and 0 elsewhere. Raises RuntimeError
+    for another dtype.
     """
     return _scale_clamp_add(x, scale, min, max, bias)
 

@@ -16,6 +16,7 @@ operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATOR
 
 
 @operators
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # opcheck itself reads it
 def test_opcheck(operator: Operator, device: str) -> None:
     for sample in samples(operator, device, torch.float32):
         # opcheck compares without regard for NaN; `many` only costs time.
@@ -61,7 +62,7 @@ def assert_compiles(call: Callable[[Tensor], Tensor], x: Tensor, backend: str, *
 
 @calls
 @pytest.mark.parametrize("dynamic", [False, True])
-def test_compile(call: Callable[[Tensor], Tensor], dynamic: bool, device: str) -> None:  # noqa: FBT001
+def test_compile(call: Callable[[Tensor], Tensor], dynamic: bool, device: str) -> None:
     assert_compiles(call, torch.randn(5, 7, device=device).t(), "aot_eager", dynamic=dynamic)
 
 

@@ -88,9 +88,7 @@ def test_clamps_exactly_as_torch(bounds: tuple[float, float], dtype: torch.dtype
     values = [math.nan, math.inf, -math.inf, -0.5, 0.75, 0.0, 2.0, -2.0, 0.5, -0.25]
     x = torch.tensor(values, dtype=dtype, device=device)
     expected = torch.clamp(x, *bounds)
-    torch.testing.assert_close(
-        torch.ops.fusedops.clip_add(x, *bounds, 0.0), expected, rtol=0, atol=0, equal_nan=True
-    )
+    torch.testing.assert_close(torch.ops.fusedops.clip_add(x, *bounds, 0.0), expected, rtol=0, atol=0, equal_nan=True)
     torch.testing.assert_close(
         torch.ops.fusedops.scale_clamp_add(x, 1.0, *bounds, 0.0),
         expected,
