@@ -1,15 +1,15 @@
 # Sets FUSEDOPS_WITH_CUDA and, where it is ON, enables the language.
 #
 # The environment's FORCE_CUDA decides, as for torch's own extensions: 1 with CUDA, 0 without;
-# unset, CUDA is used where there is a compiler for it.
+# unset, CUDA is used where torch has it and there is a compiler for it.
 
-# A toolkit made of PyPI packages has no static runtime, and torch brings the shared one.
+# Torch brings the shared runtime; a static copy would keep state of its own beside it.
 set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
 
 set(FUSEDOPS_WITH_CUDA OFF)
 if("$ENV{FORCE_CUDA}" STREQUAL "1")
   set(FUSEDOPS_WITH_CUDA ON)
-elseif("$ENV{FORCE_CUDA}" STREQUAL "")
+elseif("$ENV{FORCE_CUDA}" STREQUAL "" AND EXISTS "${Torch_ROOT}/lib/libtorch_cuda.so")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
@@ -18,6 +18,11 @@ elseif("$ENV{FORCE_CUDA}" STREQUAL "")
 endif()
 
 if(FUSEDOPS_WITH_CUDA)
+  if(NOT EXISTS "${Torch_ROOT}/lib/libtorch_cuda.so")
+    message(FATAL_ERROR
+      "FORCE_CUDA=1 asks for CUDA kernels, and the torch in ${Torch_ROOT} was built without CUDA.\n"
+      "Name a torch that has CUDA with CMAKE_ARGS=-DTorch_ROOT=FOLDER, or set FORCE_CUDA=0.")
+  endif()
   if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
     set(CMAKE_CUDA_ARCHITECTURES all-major)
   endif()

@@ -26,9 +26,7 @@ def _explain(error: str) -> str:
     torch_here = f"torch {torch.__version__} ({_cuda_of_torch()})"
     remedy = "Install the fusedops wheel that was built for this torch and CUDA."
     if "libcudart" in error:
-        reason = (
-            f"This wheel's kernels need the runtime of another CUDA major version than {torch_here} brings"
-        )
+        reason = f"This wheel's kernels need the runtime of another CUDA major version than {torch_here} brings"
     elif "libtorch_cuda" in error or "libc10_cuda" in error:
         reason = f"This wheel holds CUDA kernels, and {torch_here} was built without CUDA"
         remedy = "Install the fusedops wheel for CPU, or a torch with CUDA."

@@ -12,8 +12,7 @@ def check_like(op: str, argument: str, tensor: Tensor, like_argument: str, like:
     torch._check(  # noqa: SLF001
         tensor.dtype == like.dtype,
         lambda: (
-            f"fusedops::{op}: {argument} must have the dtype of {like_argument}, {like.dtype}, "
-            f"but got {tensor.dtype}"
+            f"fusedops::{op}: {argument} must have the dtype of {like_argument}, {like.dtype}, but got {tensor.dtype}"
         ),
     )
     torch._check(  # noqa: SLF001

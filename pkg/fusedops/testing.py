@@ -58,9 +58,7 @@ class Sample:
 
     def reference(self) -> Tensor:
         """The reference's value of the same call, in float64."""
-        return self.operator.reference(
-            *(arg.double() if isinstance(arg, Tensor) else arg for arg in self.args)
-        )
+        return self.operator.reference(*(arg.double() if isinstance(arg, Tensor) else arg for arg in self.args))
 
     def require_grad(self) -> "Sample":
         """The same call on detached tensors, laid out alike, that require gradients."""
@@ -158,9 +156,7 @@ def samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) 
     def make(shape: tuple[int, ...]) -> Tensor:
         return torch.randn(shape, generator=generator, dtype=torch.float64).to(device, dtype)
 
-    def sample(
-        name: str, tensors: list[Tensor], scalars: tuple[float, ...], *, gradcheck: bool = False
-    ) -> Sample:
+    def sample(name: str, tensors: list[Tensor], scalars: tuple[float, ...], *, gradcheck: bool = False) -> Sample:
         args = (*tensors, *scalars)
         return Sample(operator=operator, name=name, args=args, gradcheck=gradcheck)
 
