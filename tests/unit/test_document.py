@@ -8,7 +8,7 @@ import pytest
 
 from wheelmill import document
 from wheelmill.errors import InputError
-from wheelmill.schema import MATRIX
+from wheelmill.schema import MatrixFile
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +30,7 @@ def test_what_is_no_yaml_is_refused_with_its_line(tmp_path: Path, text: bytes, l
     file = tmp_path / "matrix.yaml"
     file.write_bytes(text)
     with pytest.raises(InputError) as caught:
-        document.read(file, MATRIX)
+        document.read(file, MatrixFile)
     assert str(caught.value).startswith(f"{file}:{line}: ")
     assert told in str(caught.value)
     assert caught.value.remedy
@@ -40,18 +40,18 @@ def test_what_is_no_text_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "matrix.yaml"
     file.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="is not UTF-8 text"):
-        document.read(file, MATRIX)
+        document.read(file, MatrixFile)
 
 
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: No such file") as caught:
-        document.read(tmp_path / "matrix.yaml", MATRIX)
+        document.read(tmp_path / "matrix.yaml", MatrixFile)
     assert "--matrix" in caught.value.remedy
 
 
 def test_a_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="cannot be read: Is a directory"):
-        document.read(tmp_path, MATRIX)
+        document.read(tmp_path, MatrixFile)
 
 
 def test_values_and_lines_share_their_keys(tmp_path: Path) -> None:
@@ -59,13 +59,12 @@ def test_values_and_lines_share_their_keys(tmp_path: Path) -> None:
     file.write_text(
         'version: 1\ntorch: ">=2.4"\ncuda:\n  - cpu\n  - cu130\npolicy: {size: 200MB}\n', encoding="utf-8-sig"
     )
-    found = document.read(file, MATRIX)
-    assert not found.problems
-    assert found.values == {
+    found = document.read(file, MatrixFile)
+    assert found.content.model_dump(exclude_unset=True) == {
         "version": 1,
         "torch": ">=2.4",
-        "cuda": ("cpu", "cu130"),
-        "policy.size": "200MB",
+        "cuda": ["cpu", "cu130"],
+        "policy": {"size": "200MB"},
     }
     assert found.lines["cuda[1]"] == 5
     assert found.lines["policy.size"] == 6
@@ -74,4 +73,5 @@ def test_values_and_lines_share_their_keys(tmp_path: Path) -> None:
 def test_a_list_that_holds_itself_ends(tmp_path: Path) -> None:
     file = tmp_path / "matrix.yaml"
     file.write_text("version: 1\ntorch: &a [*a]\ncuda: [cpu]\n")
-    assert [problem.key for problem in document.read(file, MATRIX).problems] == ["torch[0]"]
+    with pytest.raises(InputError, match=r":2: torch\[0\]: this is a list, but a text is needed"):
+        document.read(file, MatrixFile)

@@ -1,33 +1,34 @@
-"""A YAML file as values that know their lines, and the problems found in it, reported together."""
+"""A YAML file held against a pydantic model: its content, its lines, and all its problems at once.
+
+pydantic checks the values. What it cannot see is checked here: repeated keys and items, and the source text
+of a number that was meant to be quoted.
+"""
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import yaml
+from pydantic import BaseModel, ValidationError
 
 from wheelmill.errors import InputError
-from wheelmill.names import did_you_mean
-from wheelmill.schema import Number, Section, Table, Text, Texts, described
+from wheelmill.words import INT, STR, Words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from wheelmill.schema import Kind
+    from pydantic_core import ErrorDetails
 
-T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_STR = "tag:yaml.org,2002:str"
-_WORDS = {
-    "tag:yaml.org,2002:int": "a number",
-    "tag:yaml.org,2002:float": "a number",
-    "tag:yaml.org,2002:bool": "true or false",
-    "tag:yaml.org,2002:null": "empty",
-    "tag:yaml.org,2002:timestamp": "a date",
-}
+# Root, section, list: no key is nested deeper. What is deeper stays a node, which no type accepts; so an alias
+# that holds itself ends.
+_DEPTH = 3
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,56 +59,40 @@ def raise_all(problems: list[Problem]) -> None:
             raise InputError(f"{first.file} has {len(ordered)} problems.\n" + "\n".join(told))
 
 
-@dataclass(kw_only=True, slots=True)
-class Document:
-    """A read file: scalars and lists by dotted key (`policy.glibc`, `sm.cu121`), lines by the same keys.
-
-    List items have a line under `cuda[0]`. Only `read` and `convert` add to it.
-    """
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Document(Generic[M]):
+    """A read file, and the line of each key by its dotted name, as `policy.glibc` or `cuda[0]`."""
 
     file: str
-    values: dict[str, str | int | tuple[str, ...]] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    content: M
+    lines: Mapping[str, int]
 
-    def report(self, key: str, what: str, remedy: str, *, line: int | None = None) -> None:
-        self.problems.append(
-            Problem(file=self.file, line=line or self.lines.get(key, 1), key=key, what=what, remedy=remedy)
-        )
-
-    def convert(self, key: str, function: Callable[[str], T], default: T) -> T:
-        """`function` of the text at `key`; `default` where there is none, or where it raised InputError."""
-        value = self.values.get(key)
-        if not isinstance(value, str):
-            return default
-        try:
-            return function(value)
-        except InputError as error:
-            self.report(key, str(error), error.remedy)
-            return default
-
-    def text(self, key: str, default: str = "") -> str:
-        value = self.values.get(key, default)
-        return value if isinstance(value, str) else default
-
-    def texts(self, key: str, default: tuple[str, ...] = ()) -> tuple[str, ...]:
-        value = self.values.get(key, default)
-        return value if isinstance(value, tuple) else default
-
-    def keys(self, prefix: str) -> list[str]:
-        """The entries that the file gives under `prefix`, without the prefix, in its order."""
-        return [key.removeprefix(prefix + ".") for key in self.values if key.startswith(prefix + ".")]
+    def problem(self, key: str, what: str, remedy: str) -> Problem:
+        return Problem(file=self.file, line=line_of(self.lines, key), key=key, what=what, remedy=remedy)
 
 
-def read(path: Path, declaration: Section) -> Document:
-    """The file's content, held against `declaration`. Problems of content are collected, not raised.
+def line_of(lines: Mapping[str, int], key: str) -> int:
+    """The line of `key`, or of the nearest key around it that the file has."""
+    while key and key not in lines:
+        key = re.sub(r"(\[\d+\]|\.?[^.\[]+)$", "", key)
+    return lines.get(key, 1)
 
-    Raises InputError when the file is missing, empty, or no YAML.
+
+def read(path: Path, model: type[M]) -> Document[M]:
+    """The file's content as `model`; the words of a problem come from the model's JSON Schema.
+
+    Raises InputError when the file is missing, empty, or no YAML, and one that tells every problem of content.
     """
-    document = Document(file=str(path))
-    root = _compose(path)
-    _section(document, root, "", declaration)
-    return document
+    source = _Source(file=str(path))
+    values = source.plain(_compose(path), "", _DEPTH)
+    try:
+        content = model.model_validate(values)
+    except ValidationError as error:
+        words = Words(model.model_json_schema())
+        raise_all([*source.problems, *(source.problem(detail, values, words) for detail in error.errors())])
+        raise
+    raise_all(source.problems)
+    return Document(file=source.file, content=content, lines=source.lines)
 
 
 def _compose(path: Path) -> yaml.Node:
@@ -153,127 +138,76 @@ def _line(node: yaml.Node) -> int:
     return int(node.start_mark.line) + 1
 
 
-def _visit(document: Document, node: yaml.Node, key: str, kind: Kind) -> None:
-    """Reads `node`, at `key`, as `kind`."""
-    document.lines[key] = _line(node)
-    if isinstance(kind, Section):
-        _section(document, node, key, kind)
-    elif isinstance(kind, Table):
-        _table(document, node, key, kind)
-    elif isinstance(kind, Texts):
-        _texts(document, node, key, kind)
-    elif isinstance(kind, Text):
-        value = _text(document, node, key, kind)
-        if value is not None:
-            document.values[key] = value
-    else:
-        _number(document, node, key, kind)
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Source:
+    """A file's nodes and lines by dotted key, and what is wrong with it whatever the model."""
+
+    file: str
+    nodes: dict[str, yaml.Node] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+
+    def plain(self, node: yaml.Node, key: str, depth: int) -> object:
+        """The node at `key` in Python's own types; what is no mapping, list, text or integer stays a node."""
+        self.nodes[key] = node
+        self.lines.setdefault(key, _line(node))
+        if depth and isinstance(node, yaml.MappingNode):
+            return self._mapping(node, key, depth)
+        if depth and isinstance(node, yaml.SequenceNode):
+            return self._list(node, key, depth)
+        if node.tag == STR:
+            return str(node.value)
+        with suppress(ValueError):
+            return int(node.value) if node.tag == INT else node
+        return node
+
+    def _mapping(self, node: yaml.MappingNode, key: str, depth: int) -> dict[str, object]:
+        values: dict[str, object] = {}
+        for name_node, value in node.value:
+            line = _line(name_node)
+            if not isinstance(name_node, yaml.ScalarNode):
+                self._report(line, key, "a key must be a plain word.", "Write `key: value`.")
+                continue
+            name = str(name_node.value)
+            full = _joined([key, name] if key else [name])
+            if name in values:
+                twice = f"the key is given twice, on lines {self.lines[full]} and {line}."
+                self._report(line, full, twice, "Keep one.")
+                continue
+            self.lines[full] = line
+            values[name] = self.plain(value, full, depth - 1)
+        return values
+
+    def _list(self, node: yaml.SequenceNode, key: str, depth: int) -> list[object]:
+        values: list[object] = []
+        for position, item in enumerate(node.value):
+            at = f"{key}[{position}]"
+            value = self.plain(item, at, depth - 1)
+            if isinstance(value, str) and value in values:
+                self._report(self.lines[at], at, f'"{value}" is listed twice.', "Keep one.")
+            values.append(value)
+        return values
+
+    def _report(self, line: int, key: str, what: str, remedy: str) -> None:
+        self.problems.append(Problem(file=self.file, line=line, key=key, what=what, remedy=remedy))
+
+    def problem(self, detail: ErrorDetails, values: object, words: Words) -> Problem:
+        """What pydantic found in `values`, at its place in the file."""
+        path = _path(detail, values)
+        key = _joined(path)
+        what, remedy = words.told(detail, path, self.nodes.get(key))
+        return Problem(file=self.file, line=line_of(self.lines, key), key=key, what=what, remedy=remedy)
 
 
-def _entries(document: Document, node: yaml.Node, key: str, kind: Kind) -> dict[str, yaml.Node]:
-    """The mapping's entries; not a mapping, odd keys and repeated keys are reported."""
-    if not isinstance(node, yaml.MappingNode):
-        document.report(key, f"{_what(node)}, but {described(kind)} is needed.", kind.hint, line=_line(node))
-        return {}
-    found: dict[str, yaml.Node] = {}
-    first: dict[str, int] = {}
-    for name_node, value in node.value:
-        line = _line(name_node)
-        if not isinstance(name_node, yaml.ScalarNode):
-            document.report(key, "a key must be a plain word.", "Write `key: value`.", line=line)
-            continue
-        name = str(name_node.value)
-        full = f"{key}.{name}" if key else name
-        if name in found:
-            document.report(
-                full, f"the key is given twice, on lines {first[name]} and {line}.", "Keep one.", line=line
-            )
-            continue
-        found[name] = value
-        first[name] = line
-        document.lines[full] = line
-    return found
+def _path(detail: ErrorDetails, values: Any) -> list[str | int]:
+    """The keys and positions in pydantic's `loc`, which also names members of unions."""
+    path: list[str | int] = []
+    for part in detail["loc"]:
+        with suppress(LookupError, TypeError):
+            values = values[part]
+            path.append(part)
+    return [*path, detail["loc"][-1]] if detail["type"] == "missing" else path
 
 
-def _section(document: Document, node: yaml.Node, key: str, kind: Section) -> None:
-    given = _entries(document, node, key, kind)
-    for name, value in given.items():
-        full = f"{key}.{name}" if key else name
-        field_kind = kind.fields.get(name)
-        if field_kind is None:
-            document.report(full, "there is no such key.", did_you_mean(name, list(kind.fields)))
-        else:
-            _visit(document, value, full, field_kind)
-    for name in kind.required:
-        if name not in given and isinstance(node, yaml.MappingNode):
-            full = f"{key}.{name}" if key else name
-            document.report(full, "the key is missing.", kind.fields[name].hint, line=_line(node))
-
-
-def _table(document: Document, node: yaml.Node, key: str, kind: Table) -> None:
-    for name, value in _entries(document, node, key, kind).items():
-        _visit(document, value, f"{key}.{name}", kind.value)
-
-
-def _texts(document: Document, node: yaml.Node, key: str, kind: Texts) -> None:
-    if isinstance(node, yaml.ScalarNode) and kind.text is not None:
-        value = _text(document, node, key, kind.text)
-        if value is not None:
-            document.values[key] = value
-        return
-    if not isinstance(node, yaml.SequenceNode):
-        remedy = f"Write [{node.value}]." if node.tag == _STR else kind.hint
-        document.report(key, f"{_what(node)}, but {described(kind)} is needed.", remedy)
-        return
-    if not node.value:
-        document.report(key, "the list is empty.", f"Give at least one. {kind.hint}")
-        return
-    items: list[str] = []
-    for position, item in enumerate(node.value):
-        at = f"{key}[{position}]"
-        document.lines[at] = _line(item)
-        value = _text(document, item, at, kind.item)
-        if value is not None and value in items:
-            document.report(at, f'"{value}" is listed twice.', "Keep one.")
-        items.append(value or "")  # a refused item keeps its place, so that the next one's key is right
-    document.values[key] = tuple(items)
-
-
-def _text(document: Document, node: yaml.Node, key: str, kind: Text) -> str | None:
-    if not isinstance(node, yaml.ScalarNode):
-        document.report(key, f"{_what(node)}, but {described(kind)} is needed.", kind.hint)
-        return None
-    value = str(node.value)
-    if _WORDS.get(node.tag) == "a number" and kind.numeric:
-        loses = " and drops its last zero" if node.tag.endswith("float") and value.endswith("0") else ""
-        document.report(key, f"YAML reads {value} as a number{loses}.", f'Quote it: "{value}".')
-        return None
-    if node.tag != _STR:
-        document.report(key, f"{_what(node)}, but {described(kind)} is needed.", kind.hint)
-        return None
-    if kind.choices and value not in kind.choices:
-        document.report(key, f'"{value}" is not one of the values.', did_you_mean(value, kind.choices))
-        return None
-    if not value.strip():
-        document.report(key, f"the text is empty, but {described(kind)} is needed.", kind.hint)
-        return None
-    return value
-
-
-def _number(document: Document, node: yaml.Node, key: str, kind: Number) -> None:
-    if isinstance(node, yaml.ScalarNode) and node.tag.endswith(":int") and node.value == str(kind.value):
-        document.values[key] = kind.value
-        return
-    shown = node.value if isinstance(node, yaml.ScalarNode) else _what(node)
-    document.report(key, f"{shown} is not a format that this release reads.", kind.hint)
-
-
-def _what(node: yaml.Node) -> str:
-    """What stands there, in a sentence's beginning."""
-    if isinstance(node, yaml.MappingNode):
-        return "this is a mapping"
-    if isinstance(node, yaml.SequenceNode):
-        return "this is a list"
-    if node.tag in _WORDS:
-        return f"this is {_WORDS[node.tag]}"
-    return "this is text" if node.tag == _STR else f"this carries the tag {node.tag}"
+def _joined(path: Sequence[str | int]) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path).removeprefix(".")

@@ -21,8 +21,8 @@ class GateError(WheelmillError):
     exit_code = 1
 
 
-class InputError(WheelmillError):
-    """The matrix, an argument or a name is wrong."""
+class InputError(WheelmillError, ValueError):
+    """The matrix, an argument or a name is wrong. A ValueError, so that pydantic collects it from validators."""
 
     exit_code = 2
 
