@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 
 import pytest
+
 from wheelmill import elf
 from wheelmill.errors import GateError
 

@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from wheelmill import index
 from wheelmill.errors import InputError
 from wheelmill.store import file_sha256

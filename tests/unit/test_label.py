@@ -1,6 +1,7 @@
 """Versions and torch requirements of labelled wheels."""
 
 import pytest
+
 from wheelmill import label
 from wheelmill.errors import InputError
 from wheelmill.model import Cell, Wheel

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+
 from wheelmill.store import Store, digest, write_atomic
 
 
@@ -36,10 +37,7 @@ def test_a_failed_make_leaves_no_entry(tmp_path: Path) -> None:
 
 def test_two_threads_make_one_entry(tmp_path: Path) -> None:
     store, calls = Store(tmp_path), []
-    threads = [
-        threading.Thread(target=store.entry, args=("wheels", "key", lambda folder: calls.append(folder)))
-        for _ in range(4)
-    ]
+    threads = [threading.Thread(target=store.entry, args=("wheels", "key", calls.append)) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
