@@ -199,6 +199,18 @@ def table(report: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def described(wheel: Path) -> dict[str, Any]:
+    """The wheel's file and hash, and how it was built where its manifest lies beside it."""
+    said = {"file": wheel.name, "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest()}
+    manifest = wheel.with_name(f"{wheel.name}.manifest.json")
+    if not manifest.exists():
+        return said
+    built = json.loads(manifest.read_text())
+    if built["sha256"] != said["sha256"]:
+        raise SystemExit(f"{manifest} describes another file than {wheel}: give the two that were built together")
+    return {**said, "built": {name: built[name] for name in ("wheel", "key", "python", "torch", "toolkit", "sm")}}
+
+
 def main() -> int:
     """Runs everything; 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -211,16 +223,12 @@ def main() -> int:
     if not torch.cuda.is_available():
         parser.error("torch finds no CUDA device; this measures one")
     tests = run_tests(options.tests) if options.tests else None
-    wheel = options.wheel and {
-        "file": options.wheel.name,
-        "sha256": hashlib.sha256(options.wheel.read_bytes()).hexdigest(),
-    }
     report = {
         "version": 1,
         "benchmark": "gpu_pointwise",
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "environment": environment(),
-        "wheel": wheel,
+        "wheel": options.wheel and described(options.wheel),
         "dtype": "float32",
         "large_elements": options.elements,
         "small_elements": 1024,
