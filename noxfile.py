@@ -32,7 +32,8 @@ def install(session: nox.Session, *groups: str) -> None:
     if stamp.exists() and stamp.read_text() == wanted:
         return
     requirements = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), *groups)
-    session.install("-e", str(ENGINE), *requirements)
+    # Compiled once here, or `plan` compiles its libraries each time where Python may not write bytecode.
+    session.install("-e", str(ENGINE), *requirements, env={"UV_COMPILE_BYTECODE": "1"})
     stamp.write_text(wanted)
 
 

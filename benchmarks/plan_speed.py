@@ -28,14 +28,11 @@ def write(folder: Path, abi: str) -> Path:
     """A matrix of 10,000 cells in `folder`, over private torch releases 4.0 to 4.99."""
     cuda = json.dumps(["cpu", *TAGS])
     python = json.dumps([f"3.{minor}" for minor in range(10, 10 + PYTHONS)])
-    rows = [
-        f'[torch."4.{n}"]\nrelease = "4.{n}.0"\ncuda = {cuda}\npython = {python}\n' for n in range(TORCHES)
-    ]
+    rows = [f'[torch."4.{n}"]\nrelease = "4.{n}.0"\ncuda = {cuda}\npython = {python}\n' for n in range(TORCHES)]
     (folder / "extra.toml").write_text("\n".join(rows), encoding="utf-8")
     matrix = folder / "matrix.yaml"
     matrix.write_text(
-        f'version: 1\ntorch: ">=4.0"\ncuda: {cuda}\npython: ">=3.10"\n'
-        f"abi: {{torch: {abi}}}\nfacts: extra.toml\n",
+        f'version: 1\ntorch: ">=4.0"\ncuda: {cuda}\npython: ">=3.10"\nabi: {{torch: {abi}}}\nfacts: extra.toml\n',
         encoding="utf-8",
     )
     return matrix
@@ -63,9 +60,7 @@ def measure(matrix: Path, runs: int) -> dict[str, object]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--limit", type=float, default=1.0, help="seconds that the median may take")
     arguments = parser.parse_args()

@@ -34,9 +34,7 @@ def test_requires_python_speaks_of_patch_releases() -> None:
     assert choice.required(">=3.9.1,<3.11").among(KNOWN) == ("3.9", "3.10")
 
 
-@pytest.mark.parametrize(
-    ("text", "remedy"), [("2.4", '["2.4"]'), ("newest", ">=2.10"), (">=2.4.1", "Write >=2.4.")]
-)
+@pytest.mark.parametrize(("text", "remedy"), [("2.4", '["2.4"]'), ("newest", ">=2.10"), (">=2.4.1", "Write >=2.4.")])
 def test_what_is_no_range_of_minors_is_refused(text: str, remedy: str) -> None:
     with pytest.raises(InputError) as caught:
         choice.ranged(text, "torch")

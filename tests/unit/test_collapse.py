@@ -74,9 +74,7 @@ MATRICES = st.builds(
     path=st.just(Path("matrix.yaml")),
     root=st.just(Path()),
     project=st.just(Project(path=Path(), sources=(), name=None, build_torch="auto")),
-    torch=st.sampled_from([">=2.4", "<2.10", ">=2.9", "!=2.10"]).map(
-        lambda text: Choice(key="torch", range=text)
-    ),
+    torch=st.sampled_from([">=2.4", "<2.10", ">=2.9", "!=2.10"]).map(lambda text: Choice(key="torch", range=text)),
     cuda=st.permutations(["cpu", "cu126", "cu130"]).map(tuple),
     python=st.permutations(["3.10", "3.12", "3.13", "3.13t"]).map(
         lambda some: Choice(key="python", listed=tuple(some))

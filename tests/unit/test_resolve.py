@@ -51,9 +51,7 @@ def test_what_cannot_be_meant_is_refused(
 
 def test_independent_problems_are_told_together(planned: Callable[..., Plan]) -> None:
     with pytest.raises(InputError) as caught:
-        planned(
-            'torch: ["2.4", "2.5"]\ncuda: [cu121, cu130]\nsm: {cu121: ["10.0"]}\npython: ["3.11", "3.15"]\n'
-        )
+        planned('torch: ["2.4", "2.5"]\ncuda: [cu121, cu130]\nsm: {cu121: ["10.0"]}\npython: ["3.11", "3.15"]\n')
     text = str(caught.value)
     assert "has 3 problems" in text
     for key in ("cuda[1]", "sm.cu121[0]", "python[1]"):

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
     from wheelmill.model import Plan
 
-LINES = (
-    'torch: ">=2.8"\ncuda: [cpu, cu126, cu130]\npython: ">=3.11"\nabi: {torch: stable>=2.10, python: none}\n'
-)
+LINES = 'torch: ">=2.8"\ncuda: [cpu, cu126, cu130]\npython: ">=3.11"\nabi: {torch: stable>=2.10, python: none}\n'
 
 
 @pytest.mark.parametrize(
@@ -35,9 +33,7 @@ LINES = (
         (["cu1[23]6-stable*"], ["cu126-stable2.10"]),
     ],
 )  # fmt: skip
-def test_a_pattern_selects_wheels(
-    planned: Callable[..., Plan], patterns: list[str], wheels: list[str]
-) -> None:
+def test_a_pattern_selects_wheels(planned: Callable[..., Plan], patterns: list[str], wheels: list[str]) -> None:
     made = planned(LINES, *patterns)
     assert [wheel.id for wheel in made.wheels] == wheels
     assert [step.wheel.id for step in made.steps] == wheels

@@ -34,9 +34,7 @@ def sm_of(made: Plan, wheel: str) -> tuple[str, ...]:
         ("2.11", "cu130", "Ampere+Tegra", ("8.7",)),
     ],
 )
-def test_targets(
-    planned: Callable[..., Plan], torch: str, cuda: str, words: str, expected: tuple[str, ...]
-) -> None:
+def test_targets(planned: Callable[..., Plan], torch: str, cuda: str, words: str, expected: tuple[str, ...]) -> None:
     made = planned(f'torch: ["{torch}"]\ncuda: [{cuda}]\npython: ["3.12"]\nsm: {{default: {words}}}\n')
     assert made.wheels[0].sm == expected
 
@@ -45,15 +43,12 @@ def test_cpu_has_none(planned: Callable[..., Plan]) -> None:
     assert planned('torch: ["2.11"]\ncuda: [cpu]\n').wheels[0].sm == ()
 
 
-def test_a_wheel_of_several_torches_has_what_any_of_them_knows(
-    planned: Callable[..., Plan], tmp_path: Path
-) -> None:
+def test_a_wheel_of_several_torches_has_what_any_of_them_knows(planned: Callable[..., Plan], tmp_path: Path) -> None:
     (tmp_path / "extra.toml").write_text(
         '[torch."2.10"]\nsm.cu130 = ["7.5", "8.0"]\n[torch."2.11"]\nsm.cu130 = ["9.0", "12.0"]\n'
     )
     made = planned(
-        'torch: ["2.10", "2.11"]\ncuda: [cu130]\n'
-        "abi: {torch: stable>=2.10, python: none}\nfacts: extra.toml\n"
+        'torch: ["2.10", "2.11"]\ncuda: [cu130]\nabi: {torch: stable>=2.10, python: none}\nfacts: extra.toml\n'
     )
     assert sm_of(made, "cu130-stable2.10") == ("7.5", "8.0", "9.0", "12.0+PTX")
 

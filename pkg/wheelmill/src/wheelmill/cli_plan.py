@@ -30,9 +30,7 @@ TABLE_ROWS = 500
     "--matrix", "matrix_path", type=click.Path(path_type=Path), default=Path("matrix.yaml"), show_default=True
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
-@click.option(
-    "--explain", is_flag=True, help="Also say which combinations were dropped, and what was not known."
-)
+@click.option("--explain", is_flag=True, help="Also say which combinations were dropped, and what was not known.")
 def plan(select: tuple[str, ...], matrix_path: Path, as_json: bool, explain: bool) -> None:  # noqa: FBT001
     """Show the cells, wheels and steps of a matrix that SELECT names (globs on ids; all without one)."""
     wanted = matrix.load(matrix_path)

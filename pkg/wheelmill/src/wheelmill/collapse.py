@@ -59,9 +59,7 @@ def _kept_python(abi: PythonAbi, python: str) -> str | None:
 def _wheel(abi: PythonAbi, group: _Group, cells: list[Cell], sm: tuple[str, ...]) -> Wheel:
     torch = f"stable{group.torch}" if group.stable else f"torch{group.torch}"
     suffix = "" if group.python is None else f"-{python_tag(group.python)}"
-    lowest = group.python or (
-        min((cell.python for cell in cells), key=version_key) if abi == "abi3" else None
-    )
+    lowest = group.python or (min((cell.python for cell in cells), key=version_key) if abi == "abi3" else None)
     return Wheel(
         id=f"{group.cuda}-{torch}{suffix}",
         cuda=group.cuda,

@@ -222,9 +222,7 @@ def _fields(
             raise _bad(file, f"{key}.{name}", "no such field", did_you_mean(name, list(known)))
         if type(value) is not known[name]:
             kind = known[name].__name__
-            raise _bad(
-                file, f"{key}.{name}", f"must be of TOML's type for {kind}", "See the built-in tables."
-            )
+            raise _bad(file, f"{key}.{name}", f"must be of TOML's type for {kind}", "See the built-in tables.")
     for name in required:
         if name not in fields:
             raise _bad(file, key, f"lacks `{name}`", f"Add `{name}`; the built-in tables show its form.")

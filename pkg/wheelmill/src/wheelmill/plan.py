@@ -41,8 +41,7 @@ def to_json(plan: Plan) -> dict[str, object]:
     return {
         "version": VERSION,
         "cells": [
-            {"id": cell.id, "cuda": cell.cuda, "torch": cell.torch, "python": cell.python}
-            for cell in plan.cells
+            {"id": cell.id, "cuda": cell.cuda, "torch": cell.torch, "python": cell.python} for cell in plan.cells
         ],
         "drops": [{"id": drop.id, "reason": drop.reason} for drop in plan.drops],
         "wheels": [_wheel_json(wheel) for wheel in plan.wheels],

@@ -51,9 +51,7 @@ def resolve(matrix: Matrix, facts: Facts) -> Resolved:
 def _span(matrix: Matrix, facts: Facts) -> _Span:
     torch = tuple(facts.torch[minor] for minor in matrix.torch.among(facts.torch))
     offered = facts.pythons
-    return _Span(
-        cuda=tuple(sorted(matrix.cuda, key=cuda_key)), torch=torch, python=matrix.python.among(offered)
-    )
+    return _Span(cuda=tuple(sorted(matrix.cuda, key=cuda_key)), torch=torch, python=matrix.python.among(offered))
 
 
 def _combine(span: _Span) -> Resolved:
@@ -109,9 +107,7 @@ def _unknown(matrix: Matrix, facts: Facts) -> list[Problem]:
     floor = matrix.stable_from
     if floor is not None and floor not in facts.torch:
         remedy = f"{did_you_mean(floor, tuple(facts.torch))} The wheel is built with that release's headers."
-        found.append(
-            _problem(matrix, "abi.torch", f'the tables of facts know no torch release "{floor}".', remedy)
-        )
+        found.append(_problem(matrix, "abi.torch", f'the tables of facts know no torch release "{floor}".', remedy))
     return found
 
 
@@ -135,9 +131,7 @@ def _unserved(matrix: Matrix, facts: Facts, span: _Span) -> list[Problem]:
     tags = {tag for torch in span.torch for tag in torch.cuda}
     pythons = {python for torch in span.torch for python in torch.python}
     found = [
-        _cuda_unserved(matrix, facts, span, position)
-        for position, tag in enumerate(matrix.cuda)
-        if tag not in tags
+        _cuda_unserved(matrix, facts, span, position) for position, tag in enumerate(matrix.cuda) if tag not in tags
     ]
     found += [
         _python_unserved(matrix, facts, span, position)
@@ -195,9 +189,7 @@ def _cuda_unserved(matrix: Matrix, facts: Facts, span: _Span, position: int) -> 
         what = _no_cuda(span.torch[0], cuda)
     else:
         what = f"none of the chosen torch releases ({listing(chosen)}) has a {cuda} build"
-    remedy = (
-        f"{cuda} was built for torch {listing(having)}: choose one of these under `torch`, or remove {cuda}."
-    )
+    remedy = f"{cuda} was built for torch {listing(having)}: choose one of these under `torch`, or remove {cuda}."
     return _problem(matrix, f"cuda[{position}]", f"{what}.", remedy)
 
 

@@ -114,9 +114,7 @@ def _refusal(facts: Facts, toolkit: Cuda, target: arch.Arch, word: str, key: str
     )
     compiling = [tag for tag in facts.tags if tag in facts.cuda and target.name in facts.cuda[tag].names]
     if not compiling:
-        near = min(
-            toolkit.sm, key=lambda one: (abs(one.order - target.order), one.suffix != target.suffix, one)
-        )
+        near = min(toolkit.sm, key=lambda one: (abs(one.order - target.order), one.suffix != target.suffix, one))
         return what, f"No CUDA variant of torch has it. The nearest here is {near.name}."
     own = f"give {toolkit.tag} its own list (sm: {{{toolkit.tag}: [...]}})"
     act = f"Remove it for {toolkit.tag}" if key == toolkit.tag else f"Remove it, or {own}"
