@@ -19,6 +19,7 @@ a JSON report and exits 1 when the ratio is under 10, a value is wrong or the GP
 from __future__ import annotations
 
 import argparse
+import contextlib
 import datetime as dt
 import json
 import os
@@ -96,8 +97,9 @@ def environment(store: Store, known: Facts, cell: Cell, log: Path) -> Environmen
     def make(folder: Path) -> None:
         python = fetch.venv(folder / "env", python=cell.python, log=log)
         fetch.install(store, pins, into=python, log=log)
-        # As pip does it; else every import of torch would compile it once more, on the clock.
-        proc.run([str(python), "-m", "compileall", "-q", "-j", "0", str(folder / "env" / "lib")], log=log)
+        # As pip does it; else imports of torch would do it on the clock. It fails for files of newer Pythons' syntax.
+        with contextlib.suppress(proc.ProcessError):
+            proc.run([str(python), "-m", "compileall", "-q", "-j", "0", str(folder / "env" / "lib")], log=log)
 
     folder = store.entry("envs", digest(["usual", cell.python, pins]), make)
     versions = {name: fetch.pinned(pins, name) for name in ("torch", *TOOLS)}
