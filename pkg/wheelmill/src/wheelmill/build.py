@@ -108,7 +108,7 @@ def run(plan: Plan, site: Site, out: Path, *, proving: bool = True) -> list[Outc
 def commands(outcomes: Sequence[Outcome], pages: dict[str, Path], project: str) -> list[str]:
     """The command that installs each proven wheel, for the user to copy."""
     return [
-        shlex.join(["pip", "install", project, "--find-links", str(pages[outcome.environment])])
+        shlex.join(["pip", "install", project, "--find-links", str(pages[outcome.environment].resolve())])
         for outcome in outcomes
         if outcome.environment in pages
     ]

@@ -37,9 +37,10 @@ class NoReleaseError(MissingError):
     """The package index answered, and what was asked for is not in it."""
 
 
-def _uv(args: Sequence[str], *, log: Path, what: str) -> None:
+def _uv(args: Sequence[str], *, log: Path, what: str, brief: bool = False) -> None:
+    patience = {"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "5"} if brief else {}
     try:
-        proc.run([find_uv_bin(), *args], log=log, env={**os.environ, "UV_NO_PROGRESS": "1"})
+        proc.run([find_uv_bin(), *args], log=log, env={**os.environ, "UV_NO_PROGRESS": "1", **patience})
     except proc.ProcessError as error:
         raise _explain(error, what) from error
 
@@ -71,22 +72,25 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
     """Requirements → `name==version --hash=…` lines, for Linux x86_64 and that Python.
 
     The answer is kept in the store, so a later run gets the same one and needs no network. `backend` names
-    the torch variant (`cpu`, `cu130`) whose own index serves torch. Raises UnreachableError or NoReleaseError.
+    the torch variant (`cpu`, `cu130`) whose own index serves torch; where that was silent last time, it is
+    asked once and briefly. Raises UnreachableError or NoReleaseError.
     """
     key = digest([sorted(requirements), python, backend])
     pins = store.path("resolutions", f"{key}.txt")
     if not pins.exists():
+        silent = backend is not None and store.record("silent", backend) is not None
+        where = f" from torch's {backend} index" if backend else ""
         with store.work("resolve") as work:
             (work / "in.txt").write_text("\n".join(requirements) + "\n")
-            _uv(
-                [
-                    *("pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes"),
-                    *("--quiet", "--no-header", "--no-annotate", "--python-version", python),
-                    *("--python-platform", PLATFORM, *_backend(backend)),
-                ],
-                log=log,
-                what=f"resolving {', '.join(requirements)}",
-            )
+            args = ["pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes"]
+            args += ["--quiet", "--no-header", "--no-annotate", "--python-version", python]
+            args += ["--python-platform", PLATFORM, *_backend(backend)]
+            try:
+                _uv(args, log=log, what=f"resolving {', '.join(requirements)}{where}", brief=silent)
+            except UnreachableError:
+                if backend is not None:
+                    store.put_record("silent", backend, {"asked": requirements})
+                raise
             write_atomic(pins, (work / "out.txt").read_bytes())
     return pins.read_text()
 
