@@ -43,7 +43,7 @@ def build_session(cuda: str) -> None:
     @nox.session(name=f"build-{cuda}")
     def build(session: nox.Session) -> None:
         install(session)
-        ids = any(argument.startswith(("cpu", "cu1")) for argument in session.posargs)
+        ids = any(argument.startswith((f"{cuda}-torch", f"{cuda}-stable")) for argument in session.posargs)
         session.run("wheelmill", "build", *session.posargs, *(() if ids else (cuda,)))
 
 

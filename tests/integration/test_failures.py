@@ -44,10 +44,18 @@ def empty_index() -> Iterator[str]:
     server.server_close()
 
 
-def fake_compiler(folder: Path, version: int) -> Path:
+def only_git(folder: Path) -> Path:
+    """A folder for PATH that holds git and nothing else."""
     folder.mkdir()
-    for name in ("g++", "c++"):
-        tool = folder / name
+    git = shutil.which("git")
+    assert git is not None
+    (folder / "git").symlink_to(git)
+    return folder
+
+
+def fake_compiler(folder: Path, version: int, suffix: str = "") -> Path:
+    for name in ("gcc", "g++", "c++"):
+        tool = folder / f"{name}{suffix}"
         banner = f"{name} (GCC) {version}.1.0\\nCopyright (C) Free Software Foundation, Inc."
         tool.write_text(f'#!/bin/sh\n[ "$1" = -dumpversion ] && echo {version} || printf "{banner}\\n"\n')
         tool.chmod(0o755)
@@ -66,7 +74,7 @@ def root_build(*arguments: str) -> list[str]:
 
 
 def test_no_host_compiler(mill: Mill, tmp_path: Path) -> None:
-    done = mill(*root_build("cpu-stable2.10", "--store", str(STORE)), PATH=str(tmp_path), CXX=None)
+    done = mill(*root_build("cpu-stable2.10", "--store", str(STORE)), PATH=str(only_git(tmp_path / "bin")), CXX=None)
     said(done, 3, "no host C++ compiler", "apt install g++")
 
 
@@ -76,7 +84,7 @@ def test_a_compiler_that_does_not_run(mill: Mill) -> None:
 
 
 def test_a_compiler_too_new_for_the_toolkit(mill: Mill, tmp_path: Path) -> None:
-    path = str(fake_compiler(tmp_path / "bin", 99))
+    path = str(fake_compiler(only_git(tmp_path / "bin"), 99))
     done = mill(*root_build("cu130-stable2.10", "--store", str(STORE)), PATH=path, CXX=None)
     said(done, 3, "is GCC 99", "takes GCC 15 at most", "install g++-15")
 
@@ -84,11 +92,7 @@ def test_a_compiler_too_new_for_the_toolkit(mill: Mill, tmp_path: Path) -> None:
 def test_an_older_compiler_beside_one_too_new_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from wheelmill import toolkit
 
-    folder = fake_compiler(tmp_path / "bin", 99)
-    (folder / "g++-12").write_text(
-        (folder / "g++").read_text().replace("echo 99", "echo 12").replace("99.1.0", "12.1.0")
-    )
-    (folder / "g++-12").chmod(0o755)
+    folder = fake_compiler(fake_compiler(only_git(tmp_path / "bin"), 99), 12, "-12")
     monkeypatch.delenv("CXX", raising=False)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     assert toolkit.compiler(15).cxx == str(folder / "g++-12")

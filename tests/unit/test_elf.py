@@ -38,8 +38,9 @@ def test_targets_of_several_fatbins_with_padding() -> None:
         fatbin(entry(elf.SASS, 75))[:-2],
         fatbin(entry(7, 75)),
         fatbin(entry(elf.SASS, 75)[:63]),
+        struct.pack("<IHHQ", elf.FATBIN_MAGIC, 1, 0, 0),
     ],
-    ids=["no magic", "cut", "unknown kind", "short entry"],
+    ids=["no magic", "cut", "unknown kind", "short entry", "header of no size"],
 )
 def test_damaged_fatbins_are_refused(data: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):

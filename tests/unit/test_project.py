@@ -90,9 +90,28 @@ def test_a_link_out_of_the_project_is_refused(tmp_path: Path) -> None:
 def test_no_project_and_no_toml(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="neither pyproject"):
         project.read(tmp_path, (), "auto")
-    write(tmp_path, pyproject_toml="[build-system")
-    with pytest.raises(InputError, match=r"pyproject\.toml"):
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[build-system", "pyproject.toml"),
+        ('build-system = "x"', "build-system"),
+        ('[build-system]\nrequires = "setuptools"', "build-system.requires"),
+        ('[build-system]\nrequires = ["not a req !!"]', "build-system.requires"),
+        ('[build-system]\nrequires = []\nbuild-backend = ["a"]', "build-system.build-backend"),
+    ],
+)
+def test_a_build_system_that_cannot_be_understood(tmp_path: Path, text: str, said: str) -> None:
+    write(tmp_path, pyproject_toml=text)
+    with pytest.raises(InputError, match=said):
         project.read(tmp_path, (), "auto")
+
+
+def test_outputs_are_no_sources(tmp_path: Path) -> None:
+    root = write(tmp_path, setup_py="", matrix__yaml="", wheels__a_py="")
+    outputs = [root / "matrix" / "yaml", root / "wheels", tmp_path.parent / "elsewhere"]
+    assert project.read(root, (), "auto", outputs).files == ("setup.py",)
 
 
 def test_a_copy_holds_the_files_and_no_other(tmp_path: Path) -> None:

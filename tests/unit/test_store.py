@@ -22,6 +22,25 @@ def test_an_entry_is_made_once(tmp_path: Path) -> None:
     assert (first / "file").read_text() == "content"
 
 
+def test_an_entry_that_is_not_sound_is_made_again(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+
+    def make(folder: Path) -> None:
+        (folder / "file").write_text("content")
+
+    def sound(folder: Path) -> bool:
+        return (folder / "file").read_text() == "content"
+
+    first = store.entry("wheels", "key", make, sound=sound)
+    (first / "file").write_text("cut")
+    assert (store.entry("wheels", "key", make, sound=sound) / "file").read_text() == "content"
+
+
+def test_git_ignores_the_store(tmp_path: Path) -> None:
+    Store(tmp_path / ".wheelmill")
+    assert (tmp_path / ".wheelmill" / ".gitignore").read_text() == "*\n"
+
+
 def test_a_failed_make_leaves_no_entry(tmp_path: Path) -> None:
     store = Store(tmp_path)
 

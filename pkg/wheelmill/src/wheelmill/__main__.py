@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -11,6 +13,7 @@ import click
 
 from wheelmill import __version__
 from wheelmill.errors import WheelmillError
+from wheelmill.names import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,7 +29,7 @@ class Verbs(click.Group):
 
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in VERBS:
-            return None
+            raise click.UsageError(f"there is no verb {name!r}; {did_you_mean(name, list(VERBS))}")
         command = getattr(import_module(f"wheelmill.{VERBS[name]}"), name)
         return command if isinstance(command, click.Command) else None
 
@@ -46,6 +49,10 @@ def _say(message: str, remedy: str = "") -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0, or 1 to 4 and 130 as `wheelmill.errors` and the design name them."""
+    # A CI system's cancel and a closed terminal stop a run as Ctrl-C does: nothing is left running.
+    for signum in (signal.SIGTERM, signal.SIGHUP):
+        with contextlib.suppress(ValueError):  # not the main thread
+            signal.signal(signum, signal.default_int_handler)
     try:
         cli.main(args=argv, prog_name="wheelmill", standalone_mode=False)
     except WheelmillError as error:
@@ -60,13 +67,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         _say("interrupted", "run the same command again: finished wheels and downloads are kept")
         return INTERRUPTED
     except OSError as error:
-        from wheelmill.build import disk_full
+        from wheelmill.build import explained
 
-        full = disk_full(error)
-        if full is None:
+        known = explained(error)
+        if known is None:
             raise
-        _say(str(full), full.remedy)
-        return full.exit_code
+        _say(str(known), known.remedy)
+        return known.exit_code
     return 0
 
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import errno
-import json
 import shlex
-import shutil
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from wheelmill import index, local, prove
-from wheelmill.errors import MissingError, WheelmillError
-from wheelmill.store import write_json
+from wheelmill.errors import GateError, InputError, MissingError, WheelmillError
+from wheelmill.store import copy_atomic, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,52 +34,63 @@ class Outcome:
     error: WheelmillError | None = None
 
 
-def disk_full(error: OSError) -> WheelmillError | None:
-    """The message for a full disk or quota; None for any other error."""
-    if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+def explained(error: OSError) -> WheelmillError | None:
+    """The message for what the system refuses; None where nothing says which file it was about."""
+    if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+        where = f" that holds {error.filename}" if error.filename else ""
+        return MissingError(f"the disk{where} is full", remedy="free some space and run the same command again")
+    if error.filename is None:
         return None
-    where = f" that holds {error.filename}" if error.filename else ""
-    return MissingError(f"the disk{where} is full", remedy="free some space and run the same command again")
+    return MissingError(
+        f"{error.filename}: {error.strerror}", remedy="name another place, or correct its permissions, and run again"
+    )
 
 
-def _publish(folder: Path, out: Path, proof: dict[str, Any] | None) -> Path:
-    """Copy a wheel and its manifest from the store into the output folder."""
-    (wheel,) = folder.glob("*.whl")
-    manifest = json.loads((folder / "manifest.json").read_text())
-    out.mkdir(parents=True, exist_ok=True)
-    part = out / f".{wheel.name}.part"
-    shutil.copyfile(wheel, part)
-    part.replace(out / wheel.name)
-    write_json(out / (wheel.name + index.MANIFEST), {**manifest, "proof": proof})
-    return out / wheel.name
+def _publish(built: local.Built, out: Path, proof: dict[str, Any] | None) -> Path:
+    """Put a wheel and its manifest into the output folder, in place of any earlier file of the same wheel."""
+    target = out / built.path.name
+    copy_atomic(built.path, target)
+    write_json(target.with_name(target.name + index.MANIFEST), {**built.manifest, "proof": proof})
+    for other in out.glob("*.whl"):
+        with contextlib.suppress(InputError):
+            if other.name != target.name and index.manifest_of(other).wheel == built.manifest["wheel"]:
+                _withdraw(other)
+    return target
+
+
+def _withdraw(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    file.with_name(file.name + index.MANIFEST).unlink(missing_ok=True)
 
 
 def _one(step: Step, site: Site, out: Path, *, proving: bool) -> Outcome:
-    folder, there = local.build(step, site)
     row = step.wheel.id
-    file = _publish(folder, out, None)
+    built = local.build(step, site)
+    for finding in built.warnings:
+        site.reporter.note(f"note: {row}: {finding.message}\n  {finding.remedy}")
+    file = index.describe(built.path, index.Manifest.model_validate(built.manifest))
+    status: Status = "unchanged" if built.unchanged else "built"
     if not proving:
-        return Outcome(
-            wheel=row, status="unchanged" if there else "built", detail=f"{file.name}, not proven", file=file
-        )
+        proof = prove.recorded(site.store, file, step.wheel, site.matrix)
+        target = _publish(built, out, proof)
+        return Outcome(wheel=row, status=status, detail=f"{file.path.name}, not tried", file=target)
     site.reporter.step(row, "prove")
-    log = site.store.log(f"{row}.prove")
     try:
-        proof = prove.prove(site.store, index.read(file), step.wheel, site.facts, site.matrix, log)
+        log = site.store.log(f"{row}.prove")
+        proof = prove.prove(site.store, file, step.wheel, facts=site.facts, matrix=site.matrix, log=log)
     except prove.NoEnvironmentError as error:
         site.reporter.note(f"note: {error}\n  {error.remedy}")
-        return Outcome(wheel=row, status="unproven", detail=file.name, file=file)
-    except WheelmillError:
-        file.unlink()
-        file.with_name(file.name + index.MANIFEST).unlink()
+        return Outcome(wheel=row, status="unproven", detail=file.path.name, file=_publish(built, out, None))
+    except GateError:
+        _withdraw(out / file.path.name)
         raise
-    _publish(folder, out, proof)
+    cell = proof["cell"]
     return Outcome(
         wheel=row,
-        status="unchanged" if there else "built",
-        detail=f"{file.name}, proven in {proof['cell']}",
-        file=file,
-        environment=proof["cell"].rsplit("-", 1)[0],
+        status=status,
+        detail=f"{file.path.name}, proven in {cell}",
+        file=_publish(built, out, proof),
+        environment=cell.rsplit("-", 1)[0],
     )
 
 
@@ -91,13 +101,11 @@ def run(plan: Plan, site: Site, out: Path, *, proving: bool = True) -> list[Outc
         row = step.wheel.id
         try:
             outcome = _one(step, site, out, proving=proving)
-        except WheelmillError as error:
-            outcome = Outcome(wheel=row, status="failed", detail=str(error).splitlines()[0], error=error)
-        except OSError as error:
-            full = disk_full(error)
-            if full is None:
+        except (WheelmillError, OSError) as raised:
+            error = explained(raised) if isinstance(raised, OSError) else raised
+            if error is None:
                 raise
-            outcome = Outcome(wheel=row, status="failed", detail=str(full), error=full)
+            outcome = Outcome(wheel=row, status="failed", detail=str(error).splitlines()[0], error=error)
         site.reporter.done(row, outcome.status, outcome.detail)
         outcomes.append(outcome)
     record = dt.datetime.now(dt.timezone.utc).strftime("%Y%m%dT%H%M%S.%f")

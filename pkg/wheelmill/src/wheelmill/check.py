@@ -143,12 +143,13 @@ def _runtimes(library: Library, wheel: Wheel) -> Iterator[Finding]:
 
 def _symbols(library: Library, wheel: Wheel) -> Iterator[Finding]:
     cpython = sorted(symbol for symbol in library.undefined if CPYTHON.fullmatch(symbol))
+    cpython += [name for name in library.needed if name.startswith(("libpython", "libtorch_python"))]
     if wheel.python_abi == "none" and cpython:
         yield Finding(
             rule="cpython-symbol",
             severity="error",
             library=library.path,
-            message=f"it uses CPython's {', '.join(cpython[:3])} ({len(cpython)} symbols), and a py3-none wheel "
+            message=f"it uses CPython's {', '.join(cpython[:3])} ({len(cpython)} in all), and a py3-none wheel "
             "promises every Python",
             remedy="set abi.python to per-version in matrix.yaml, or register the operators without pybind11",
         )
@@ -211,7 +212,3 @@ def check(
     for library in device:
         findings += _targets(library, wheel)
     return found, tuple(findings)
-
-
-def failed(findings: tuple[Finding, ...]) -> bool:
-    return any(finding.severity == "error" for finding in findings)

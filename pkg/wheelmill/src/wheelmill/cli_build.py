@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from packaging.utils import parse_wheel_filename
 
 from wheelmill import build as engine
 from wheelmill import facts, index, matrix, plan, project, report
@@ -67,10 +68,13 @@ def build(
     wanted = matrix.load(matrix_path)
     known = facts.load(wanted.facts)
     todo = plan.make(wanted, known, select)
-    source = project.read(wanted.root / wanted.project.path, wanted.project.sources, wanted.project.build_torch)
+    kept = Store(store or wanted.root / ".wheelmill")
+    stated = wanted.project
+    outputs = [kept.root, out, site, matrix_path]
+    source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)
     with report.choose([step.wheel.id for step in todo.steps]) as reporter:
         shared = Site(
-            store=Store(store or wanted.root / ".wheelmill"),
+            store=kept,
             facts=known,
             matrix=wanted,
             project=source,
@@ -93,10 +97,13 @@ def _index(outcomes: list[Outcome], out: Path, site: Path) -> dict[str, Path]:
     """Index what the output folder holds when this run proved something; the pages by environment."""
     if not any(outcome.environment for outcome in outcomes):
         return {}
-    proven, _ = index.collect(out)
-    return index.write(proven, site)
+    files, faults = index.collect(out)
+    for fault in faults:
+        click.echo(f"left out of the index: {fault}", err=True)
+    return index.write([file for file in files if file.proven], site)
 
 
 def _name(outcomes: list[Outcome]) -> str:
     """The project's name as its wheels' files give it."""
-    return next((index.read(outcome.file).project for outcome in outcomes if outcome.file), "")
+    names = (parse_wheel_filename(outcome.file.name)[0] for outcome in outcomes if outcome.file)
+    return next(names, "")

@@ -17,7 +17,11 @@ from wheelmill.errors import GateError
 @click.option("--json", "as_json", is_flag=True, help="Print the pages and their wheels as JSON.")
 def index(dist: Path, site: Path, as_json: bool) -> None:  # noqa: FBT001
     """Index the proven wheels of DIST, one find-links page an environment; the others are named and left out."""
-    proven, unproven = engine.collect(dist)
+    files, faults = engine.collect(dist)
+    if faults:
+        raise faults[0]
+    proven = [file for file in files if file.proven]
+    unproven = [file for file in files if not file.proven]
     if not proven:
         raise GateError(
             f"no wheel of {dist} was proven to load, so there is nothing to index",

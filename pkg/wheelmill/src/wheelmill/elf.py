@@ -66,7 +66,7 @@ def fatbin_targets(data: bytes) -> tuple[set[str], set[str]]:
             at += 4
             continue
         magic, _, header, size = FATBIN_HEADER.unpack_from(data, at)
-        if magic != FATBIN_MAGIC or at + header + size > len(data):
+        if magic != FATBIN_MAGIC or header < FATBIN_HEADER.size or at + header + size > len(data):
             raise ValueError(f"no fatbin at offset {at}")
         entry, end = at + header, at + header + size
         while entry < end:
@@ -110,6 +110,36 @@ def _undefined(elf: ELFFile, names: dict[int, str]) -> dict[str, str | None]:
     return found
 
 
+def _library(elf: ELFFile, name: str) -> Library:
+    """Raises ValueError where the file's tables are not there to be read."""
+    if elf.get_section_by_name(".dynsym") is None or elf.get_section_by_name(".dynamic") is None:
+        raise ValueError("it has no dynamic symbol table")
+    sass: set[str] = set()
+    ptx: set[str] = set()
+    tags = []
+    for section in elf.iter_sections():
+        if section.name in FATBIN_SECTIONS:
+            more_sass, more_ptx = fatbin_targets(section.data())
+            sass |= more_sass
+            ptx |= more_ptx
+        elif isinstance(section, DynamicSection):
+            tags += [(tag.entry.d_tag, tag) for tag in section.iter_tags()]
+    names, versions = _versions(elf)
+    return Library(
+        path=name,
+        sass=tuple(sorted(sass, key=sm_order)),
+        ptx=tuple(sorted(ptx, key=sm_order)),
+        needed=tuple(tag.needed for kind, tag in tags if kind == "DT_NEEDED"),
+        rpath=tuple(
+            tag.runpath if kind == "DT_RUNPATH" else tag.rpath
+            for kind, tag in tags
+            if kind in {"DT_RUNPATH", "DT_RPATH"}
+        ),
+        undefined=_undefined(elf, names),
+        versions=versions,
+    )
+
+
 def read(path: Path, name: str) -> Library:
     """The facts of the library at `path`, which the wheel calls `name`.
 
@@ -118,34 +148,7 @@ def read(path: Path, name: str) -> Library:
     """
     try:
         with path.open("rb") as file:
-            elf = ELFFile(file)
-            sass: set[str] = set()
-            ptx: set[str] = set()
-            for section in elf.iter_sections():
-                if section.name in FATBIN_SECTIONS:
-                    more_sass, more_ptx = fatbin_targets(section.data())
-                    sass |= more_sass
-                    ptx |= more_ptx
-            tags = [
-                (tag.entry.d_tag, tag)
-                for section in elf.iter_sections()
-                if isinstance(section, DynamicSection)
-                for tag in section.iter_tags()
-            ]
-            names, versions = _versions(elf)
-            return Library(
-                path=name,
-                sass=tuple(sorted(sass, key=sm_order)),
-                ptx=tuple(sorted(ptx, key=sm_order)),
-                needed=tuple(tag.needed for kind, tag in tags if kind == "DT_NEEDED"),
-                rpath=tuple(
-                    tag.runpath if kind == "DT_RUNPATH" else tag.rpath
-                    for kind, tag in tags
-                    if kind in {"DT_RUNPATH", "DT_RPATH"}
-                ),
-                undefined=_undefined(elf, names),
-                versions=versions,
-            )
+            return _library(ELFFile(file), name)
     except (ELFError, ValueError, struct.error) as error:
         raise GateError(
             f"{name}: its contents cannot be read ({error}), so nothing can be said of what it holds",

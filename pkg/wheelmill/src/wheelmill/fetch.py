@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uv import find_uv_bin
@@ -13,7 +15,6 @@ from wheelmill.store import Store, digest, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
 PLATFORM = "x86_64-manylinux_2_28"
 # What uv prints when it could not talk to the index, as opposed to the index answering "no such release".
@@ -29,6 +30,14 @@ UNREACHABLE = (
 )
 
 
+# What of uv's own variables reaches it: where packages come from and how; none that would change the answer's kind.
+UV_KEPT = re.compile(
+    r"UV_(DEFAULT_INDEX|INDEX(_.*)?|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|CACHE_DIR|OFFLINE|HTTP_.*|NATIVE_TLS|SYSTEM_CERTS"
+    r"|INSECURE_HOST|KEYRING_PROVIDER|LINK_MODE|CONCURRENT_.*|PYTHON_INSTALL_.*|PYTHON_DOWNLOADS)"
+)
+INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
+
+
 class UnreachableError(MissingError):
     """The package index did not answer."""
 
@@ -38,9 +47,12 @@ class NoReleaseError(MissingError):
 
 
 def _uv(args: Sequence[str], *, log: Path, what: str, brief: bool = False) -> None:
-    patience = {"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "5"} if brief else {}
+    ours = {"UV_NO_PROGRESS": "1"} | ({"UV_HTTP_RETRIES": "0", "UV_HTTP_TIMEOUT": "5"} if brief else {})
+    foreign = ("UV_", "PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX")
+    kept = {k: v for k, v in os.environ.items() if UV_KEPT.fullmatch(k) or not k.startswith(foreign)}
     try:
-        proc.run([find_uv_bin(), *args], log=log, env={**os.environ, "UV_NO_PROGRESS": "1", **patience})
+        # From the root, where no project's own uv settings are found.
+        proc.run([find_uv_bin(), *args], log=log, env={**kept, **ours}, cwd=Path("/"))
     except proc.ProcessError as error:
         raise _explain(error, what) from error
 
@@ -75,7 +87,8 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
     the torch variant (`cpu`, `cu130`) whose own index serves torch; where that was silent last time, it is
     asked once and briefly. Raises UnreachableError or NoReleaseError.
     """
-    key = digest([sorted(requirements), python, backend])
+    indexes = [os.environ.get(name) for name in INDEXES]
+    key = digest([sorted(requirements), python, backend, indexes])
     pins = store.path("resolutions", f"{key}.txt")
     if not pins.exists():
         silent = backend is not None and store.record("silent", backend) is not None
@@ -83,7 +96,7 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
         with store.work("resolve") as work:
             (work / "in.txt").write_text("\n".join(requirements) + "\n")
             args = ["pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes"]
-            args += ["--quiet", "--no-header", "--no-annotate", "--python-version", python]
+            args += ["--quiet", "--only-binary", ":all:", "--no-header", "--no-annotate", "--python-version", python]
             args += ["--python-platform", PLATFORM, *_backend(backend)]
             try:
                 _uv(args, log=log, what=f"resolving {', '.join(requirements)}{where}", brief=silent)

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import hashlib
 import html
-import json
-import shutil
 import zipfile
+import zlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 from urllib.parse import quote
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
+from pydantic import BaseModel, Field
 
 from wheelmill.errors import InputError
-from wheelmill.store import file_sha256, write_atomic
+from wheelmill.store import copy_atomic, file_sha256, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 MANIFEST = ".manifest.json"
+REMEDY = "build it with `wheelmill build`, which writes the wheel and its manifest"
 PAGE = """<!DOCTYPE html>
 <html lang="en">
 <head><meta charset="utf-8"><meta name="pypi:repository-version" content="1.0"><title>{title}</title></head>
@@ -59,37 +60,61 @@ def _requires_python(metadata: bytes) -> str | None:
     return None
 
 
-def read(path: Path) -> File:
-    """A wheel with the manifest beside it. Raises InputError when either is missing, unsound or of other bytes."""
-    remedy = "build it with `wheelmill build`, which writes the wheel and its manifest"
+class _Proof(BaseModel):
+    sha256: str
+
+
+class Manifest(BaseModel):
+    """What the index needs of the manifest beside a wheel. It is read from a folder, so it is not trusted."""
+
+    wheel: str
+    sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
+    environments: list[Annotated[str, Field(pattern=r"^(cpu|cu\d+)-torch\d+\.\d+$")]]
+    proof: _Proof | None = None
+
+
+def describe(path: Path, manifest: Manifest) -> File:
+    """A wheel under its manifest. Raises InputError when the file is no wheel, or not that one."""
     try:
         project = canonicalize_name(parse_wheel_filename(path.name)[0])
-        manifest = json.loads(path.with_name(path.name + MANIFEST).read_text())
-        sha256, environments = manifest["sha256"], manifest["environments"]
         metadata = _metadata(path)
-    except FileNotFoundError as error:
-        raise InputError(f"{path.name} has no manifest, so nothing says where it works", remedy=remedy) from error
-    except (InvalidWheelFilename, OSError, zipfile.BadZipFile, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path.name} or its manifest cannot be read: {error}", remedy=remedy) from error
-    if file_sha256(path) != sha256:
-        raise InputError(f"{path.name} is not the file that its manifest describes (SHA-256 differs)", remedy=remedy)
+        sha256 = file_sha256(path)
+    except (InvalidWheelFilename, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, KeyError) as error:
+        raise InputError(f"{path.name} cannot be read: {error}", remedy=REMEDY) from error
+    if sha256 != manifest.sha256:
+        raise InputError(f"{path.name} is not the file that its manifest describes (SHA-256 differs)", remedy=REMEDY)
     return File(
         path=path,
         project=project,
         sha256=sha256,
         metadata=metadata,
         requires_python=_requires_python(metadata),
-        environments=tuple(environments),
-        proven=(manifest.get("proof") or {}).get("sha256") == sha256,
+        environments=tuple(manifest.environments),
+        proven=manifest.proof is not None and manifest.proof.sha256 == sha256,
     )
 
 
-def collect(dist: Path) -> tuple[list[File], list[File]]:
-    """(proven wheels of a folder, the others). Raises InputError when there is no wheel at all."""
-    wheels = [read(path) for path in sorted(dist.glob("*.whl"))]
-    if not wheels:
+def manifest_of(path: Path) -> Manifest:
+    """The manifest beside a wheel. Raises InputError when there is none, or it cannot be understood."""
+    try:
+        return Manifest.model_validate_json(path.with_name(path.name + MANIFEST).read_bytes())
+    except FileNotFoundError as error:
+        raise InputError(f"{path.name} has no manifest, so nothing says where it works", remedy=REMEDY) from error
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path.name}: its manifest cannot be read: {error}", remedy=REMEDY) from error
+
+
+def collect(dist: Path) -> tuple[list[File], list[InputError]]:
+    """(wheels of a folder, what is wrong with the others). Raises InputError when it holds no wheel at all."""
+    files, faults = [], []
+    for path in sorted(dist.glob("*.whl")):
+        try:
+            files.append(describe(path, manifest_of(path)))
+        except InputError as error:
+            faults.append(error)
+    if not files and not faults:
         raise InputError(f"{dist} holds no wheel", remedy="run `wheelmill build` first, or name the folder it wrote")
-    return [file for file in wheels if file.proven], [file for file in wheels if not file.proven]
+    return files, faults
 
 
 def _link(file: File, prefix: str) -> str:
@@ -117,10 +142,7 @@ def write(files: Sequence[File], site: Path) -> dict[str, Path]:
     for file in files:
         target = site / "files" / file.path.name
         if not target.exists() or file_sha256(target) != file.sha256:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            part = target.with_name(f".{target.name}.part")
-            shutil.copyfile(file.path, part)
-            part.replace(target)
+            copy_atomic(file.path, target)
         write_atomic(target.with_name(target.name + ".metadata"), file.metadata)
     projects = sorted({file.project for file in files})
     for project in projects:

@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import datetime as dt
-import os
+import json
 import resource
 import shutil
 import sys
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller, HookMissing
-
-from wheelmill import __version__, check, fetch, label, proc, project, repair, toolkit
-from wheelmill.errors import BuildError, GateError
+from wheelmill import __version__, backend, check, fetch, label, project, repair, toolkit
+from wheelmill.errors import GateError
 from wheelmill.store import digest, file_sha256, write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator
 
+    from wheelmill.check import Finding
+    from wheelmill.elf import Library
     from wheelmill.facts import Facts
     from wheelmill.matrix import Matrix
     from wheelmill.model import Step
@@ -30,11 +30,8 @@ if TYPE_CHECKING:
     from wheelmill.store import Store
     from wheelmill.toolkit import Compiler, Provider, Toolkit
 
-# Of the caller's environment a build sees these alone; the flags among them are part of the content key.
-KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
-FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "SOURCE_DATE_EPOCH")
-EPOCH = "315532800"
-BYTES_A_JOB = 2 << 30
+# The engine's own modules that shape a wheel: a change in one is another wheel.
+SHAPING = ("backend.py", "fetch.py", "label.py", "local.py", "project.py", "repair.py", "toolkit.py")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,10 +83,18 @@ def _cpu_seconds() -> float:
     return usage.ru_utime + usage.ru_stime
 
 
-def _torch_backend(step: Step, facts: Facts) -> str | None:
-    """The torch variant's own index, where the default index serves another variant."""
-    served = facts.torch[step.wheel.torch].pypi
-    return None if step.wheel.cuda in {served, "cpu"} else step.wheel.cuda
+def _torch_backend(step: Step, site: Site) -> str | None:
+    """The torch variant's own index, where the default index's build will not do.
+
+    A build that imports torch needs the cell's own CUDA. Headers and libraries to link against are the same in
+    every variant of a release, unless it was compiled with the other C++11 ABI.
+    """
+    torch, cuda = site.facts.torch[step.wheel.torch], step.wheel.cuda
+    if torch.pypi is None or cuda == torch.pypi:
+        return None
+    if site.project.imports_torch:
+        return None if cuda == "cpu" else cuda
+    return None if torch.cxx11(cuda) == torch.cxx11(torch.pypi) else cuda
 
 
 def _pin(step: Step, site: Site, log: Path) -> Inputs:
@@ -101,29 +106,49 @@ def _pin(step: Step, site: Site, log: Path) -> Inputs:
     free = step.wheel.python_abi == "none" and not site.project.imports_torch
     python = own if free else step.python
     tools = fetch.resolve(site.store, project.build_requirements(site.project), python=python, log=log)
-    backend = _torch_backend(step, site.facts) if site.project.imports_torch else None
+    variant = _torch_backend(step, site)
     # Torch may have no wheel for this machine's Python, and its headers do not depend on it.
     torch_python = python if site.project.imports_torch else step.python
-    torch = fetch.resolve(site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=backend)
-    return Inputs(
+    torch = fetch.resolve(site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant)
+    inputs = Inputs(
         toolkit=kit,
         compiler=compiler,
         python=python,
         tools=tools,
         torch=torch,
         torch_python=torch_python,
-        torch_backend=backend,
+        torch_backend=variant,
     )
+    more = _dynamic_requirements(step, site, inputs, log)
+    if not more:
+        return inputs
+    stated = [*project.build_requirements(site.project), *more]
+    return replace(inputs, tools=fetch.resolve(site.store, stated, python=python, log=log))
+
+
+def _dynamic_requirements(step: Step, site: Site, inputs: Inputs, log: Path) -> list[str]:
+    """What the back end itself asks for (PEP 517), asked once for the same sources and tools."""
+    key = digest([site.project.sha256, inputs.tools, inputs.torch if site.project.imports_torch else None])
+    known = site.store.record("requires", key)
+    if known is None:
+        python = _build_environment(site, inputs, log)
+        torch = _torch_root(step, site, inputs, python, log)
+        with site.store.work("requires") as work:
+            env = backend.environ(step, inputs, python, torch, work)
+            known = backend.Backend(site.project, python, env, work, log).requires()
+        site.store.put_record("requires", key, known)
+    return [str(text) for text in known]
 
 
 def _key(step: Step, site: Site, inputs: Inputs) -> str:
     wheel = asdict(step.wheel)
     del wheel["cells"]
     # Headers alone come from one wheel; an importable torch brings every package that it pins.
-    torch = inputs.torch if site.project.imports_torch else step.torch_release
+    torch = inputs.torch if site.project.imports_torch else [step.torch_release, inputs.torch_backend]
     return digest(
         {
-            "engine": __version__,
+            "engine": [__version__, *((Path(__file__).with_name(name)).read_text() for name in SHAPING)],
+            "releases": _releases(step, site.facts),
             "wheel": wheel,
             "sources": site.project.sha256,
             "toolkit": inputs.toolkit.identity if inputs.toolkit else None,
@@ -131,7 +156,7 @@ def _key(step: Step, site: Site, inputs: Inputs) -> str:
             "tools": inputs.tools,
             "torch": torch,
             "python": inputs.python,
-            "flags": {name: os.environ[name] for name in FLAGS if name in os.environ},
+            "flags": backend.flags(),
         }
     )
 
@@ -172,90 +197,23 @@ def _torch_root(step: Step, site: Site, inputs: Inputs, python: Path, log: Path)
     return site.store.entry("torch", key, make) / "torch"
 
 
-def cmake_architectures(sm: Sequence[str]) -> str:
-    """TORCH_CUDA_ARCH_LIST's words in CMake's: `("8.0", "9.0+PTX")` → `80-real;90-real;90-virtual`."""
-    out = []
-    for word in sm:
-        number = word.removesuffix("+PTX").replace(".", "")
-        out.append(f"{number}-real")
-        if word.endswith("+PTX"):
-            out.append(f"{number}-virtual")
-    return ";".join(out)
-
-
-def _jobs() -> int:
-    """As many compilers at once as cores and memory allow: nvcc takes up to about 2 GiB with torch's headers."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // BYTES_A_JOB))
-
-
-def _environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path) -> dict[str, str]:
-    """What a build sees: what extension projects already read, and nothing else of the caller's."""
-    jobs = os.environ.get("MAX_JOBS") or str(_jobs())
-    cmake = [f"-DTorch_ROOT={torch}", f"-DTorch_DIR={torch}/share/cmake/Torch"]
-    env = {name: os.environ[name] for name in (*KEPT, *FLAGS) if name in os.environ}
-    env |= {
-        "HOME": str(work),
-        "CC": inputs.compiler.cc,
-        "CXX": inputs.compiler.cxx,
-        "MAX_JOBS": jobs,
-        "CMAKE_BUILD_PARALLEL_LEVEL": jobs,
-        "CMAKE_GENERATOR": "Ninja",
-        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", EPOCH),
-        "WHEELMILL_CELL": step.wheel.id,
-        "FORCE_CUDA": "0",
-        proc.OWNER: str(work),
-    }
-    path = [str(python.parent)]
-    if inputs.toolkit:
-        kit = inputs.toolkit
-        path.append(str(kit.home / "bin"))
-        env |= {
-            "CUDA_HOME": str(kit.home),
-            "CUDACXX": str(kit.nvcc),
-            "CUDAHOSTCXX": inputs.compiler.cxx,
-            "FORCE_CUDA": "1",
-            "TORCH_CUDA_ARCH_LIST": ";".join(step.wheel.sm),
-        }
-        cmake += [
-            f"-DCMAKE_CUDA_COMPILER={kit.nvcc}",
-            f"-DCMAKE_CUDA_ARCHITECTURES={cmake_architectures(step.wheel.sm)}",
-            f"-DCMAKE_CUDA_HOST_COMPILER={inputs.compiler.cxx}",
-            f"-DCUDAToolkit_ROOT={kit.home}",
-        ]
-    env["CMAKE_ARGS"] = " ".join(cmake)
-    env["PATH"] = os.pathsep.join([*path, env.get("PATH", os.defpath)])
-    return env
-
-
-def _call_backend(site: Site, python: Path, env: Mapping[str, str], work: Path, log: Path) -> Path:
-    """Run the project's build back end on a copy of its sources and return the wheel it wrote."""
-    source, out = work / "source", work / "built"
-    project.copy(site.project, source)
-    out.mkdir()
-
-    def runner(cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
-        proc.run(cmd, cwd=Path(cwd or source), env={**env, **(extra_environ or {})}, log=log)
-
-    hooks = BuildBackendHookCaller(
-        str(source), site.project.backend, site.project.backend_path, runner, python_executable=str(python)
-    )
-    try:
-        return out / hooks.build_wheel(str(out))
-    except (BackendUnavailable, HookMissing) as error:
-        raise BuildError(
-            f"the build back end {site.project.backend} cannot be used: {error}",
-            remedy="name it under build-system.requires in the project's pyproject.toml",
-        ) from error
-
-
 def _releases(step: Step, facts: Facts) -> tuple[str, ...]:
     minors = dict.fromkeys(cell.torch for cell in step.wheel.cells)
     return tuple(facts.torch[minor].release for minor in minors)
 
 
-def _manifest(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock, checked: Any) -> dict[str, Any]:
-    libraries, findings = checked
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Built:
+    """A checked wheel in the store, with the manifest that is published beside it."""
+
+    path: Path
+    manifest: dict[str, Any]
+    warnings: tuple[Finding, ...]
+    unchanged: bool
+
+
+def _record(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> dict[str, Any]:
+    """What the store keeps of a build: what the wheel is and what it was made of."""
     return {
         "version": 1,
         "wheel": step.wheel.id,
@@ -270,54 +228,86 @@ def _manifest(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock, c
         "python": inputs.python,
         "compiler": inputs.compiler.cxx,
         "sm": list(step.wheel.sm),
-        "environments": sorted({cell.environment for cell in step.wheel.cells}),
         "parts": clock.parts,
-        "libraries": [asdict(library) for library in libraries],
-        "findings": [asdict(finding) for finding in findings],
     }
 
 
 def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: Path) -> None:
     clock = Clock(site, step.wheel.id)
     work = folder.parent
-    policy = site.matrix.policy
     with clock.part("environment"):
         python = _build_environment(site, inputs, log)
     with clock.part("torch"):
         torch = _torch_root(step, site, inputs, python, log)
     with clock.part("compile"):
-        env = _environ(step, inputs, python, torch, work)
-        built = _call_backend(site, python, env, work, log)
+        env = backend.environ(step, inputs, python, torch, work)
+        built = backend.Backend(site.project, python, env, work, log).wheel()
     with clock.part("repair"):
         repaired = repair.repair(built, work / "repaired", log)
-        platforms = repair.platforms(repaired)
     with clock.part("label"):
-        labelled = label.relabel(repaired, step.wheel, _releases(step, site.facts), platforms, work, log)
-    with clock.part("check"):
-        checked = check.check(labelled, step.wheel, platforms, work / "checked", glibc=policy.glibc, size=policy.size)
-    errors = [finding for finding in checked[1] if finding.severity == "error"]
+        releases = _releases(step, site.facts)
+        labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), work, log)
+    shutil.move(labelled, folder / labelled.name)
+    write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
+
+
+def _sound(folder: Path) -> bool:
+    """Whether an entry of the store still holds the wheel that it recorded."""
+    try:
+        record = json.loads((folder / "build.json").read_text())
+        return bool(file_sha256(folder / record["file"]) == record["sha256"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _check(path: Path, step: Step, site: Site) -> tuple[tuple[Library, ...], tuple[Finding, ...]]:
+    """Facts and findings, under the policy as it is now. Raises GateError for a finding that is an error."""
+    policy = site.matrix.policy
+    with site.store.work("check") as work:
+        libraries, findings = check.check(
+            path, step.wheel, repair.platforms(path), work, glibc=policy.glibc, size=policy.size
+        )
+    errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise GateError(
-            f"{labelled.name} fails its checks:\n"
+            f"{path.name} fails its checks:\n"
             + "\n".join(f"    {f.rule}{f' in {f.library}' if f.library else ''}: {f.message}" for f in errors),
             remedy="; ".join(dict.fromkeys(finding.remedy for finding in errors)),
         )
-    shutil.move(labelled, folder / labelled.name)
-    write_json(folder / "manifest.json", _manifest(step, inputs, folder / labelled.name, key, clock, checked))
+    return libraries, findings
 
 
-def build(step: Step, site: Site) -> tuple[Path, bool]:
-    """Build a step unless the store has it: (its folder in the store, whether it was there already)."""
+def build(step: Step, site: Site) -> Built:
+    """Build a step unless the store has it, and check it either way.
+
+    Raises BuildError, MissingError or, for what the check finds, GateError; the built wheel stays in the store.
+    """
     log = site.store.log(step.wheel.id)
     row = step.wheel.id
     site.reporter.step(row, "inputs")
     inputs = _pin(step, site, log)
     key = _key(step, site, inputs)
-    there = site.store.path("wheels", key).exists()
+    made = []
+
+    def make(folder: Path) -> None:
+        made.append(key)
+        _make(step, site, inputs, key, folder, log)
+
     folder = site.store.entry(
         "wheels",
         key,
-        lambda folder: _make(step, site, inputs, key, folder, log),
-        lambda: site.reporter.step(row, "waiting for another run that builds it"),
+        make,
+        sound=_sound,
+        waiting=lambda: site.reporter.step(row, "waiting for another run that builds it"),
     )
-    return folder, there
+    site.reporter.step(row, "check")
+    record = json.loads((folder / "build.json").read_text())
+    path = folder / record["file"]
+    libraries, findings = _check(path, step, site)
+    manifest = {
+        **record,
+        "environments": list(dict.fromkeys(cell.environment for cell in step.wheel.cells)),
+        "libraries": [asdict(library) for library in libraries],
+        "findings": [asdict(finding) for finding in findings],
+    }
+    return Built(path=path, manifest=manifest, warnings=findings, unchanged=not made)

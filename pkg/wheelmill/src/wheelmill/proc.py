@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import os
 import re
 import shlex
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,9 @@ CAUSES = (
     re.compile(r"(: (fatal )?error\b|\bld: |undefined reference|nvcc fatal|No space left|Error: )"),
     re.compile(r"error", re.IGNORECASE),
 )
+# Every command carries the work folder that it serves in its environment, so that a sweep can find it.
 OWNER = "WHEELMILL_WORK"
+work_folder: contextvars.ContextVar[Path | None] = contextvars.ContextVar("work_folder", default=None)
 NO_SPACE = "No space left on device"
 
 
@@ -54,13 +58,14 @@ def run(args: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping
     Whatever ends the wait early, Ctrl-C included, ends the command's whole process group.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
+    environ = {**(os.environ if env is None else env), OWNER: str(work_folder.get() or "")}
     with log.open("ab") as out:
         out.write(f"+ {shlex.join(args)}\n".encode())
         out.flush()
         start = out.tell()
         try:
             process = subprocess.Popen(  # noqa: S603
-                args, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+                args, cwd=cwd, env=environ, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
             )
         except FileNotFoundError as error:
             raise MissingError(f"{args[0]} is not here", remedy=f"install it, or put it on PATH ({error})") from error
@@ -79,15 +84,18 @@ def run(args: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping
     raise ProcessError(args, status, output, log)
 
 
-def capture(args: Sequence[str]) -> str:
-    """Standard output and error of a short command. Raises OSError or CalledProcessError when it fails."""
+def capture(args: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
+    """Standard output of a short command. Raises OSError, or CalledProcessError with its `stderr`, when it fails."""
     done = subprocess.run(  # noqa: S603
-        args, check=True, text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        args, check=True, capture_output=True, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL, env=env
     )
     return done.stdout
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
+    if threading.current_thread() is threading.main_thread():
+        for impatient in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(impatient, signal.SIG_IGN)
     for signum in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signum)

@@ -9,11 +9,13 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from packaging.requirements import Requirement
+from pydantic import BaseModel, Field, ValidationError, field_validator
 
-from wheelmill.errors import InputError
+from wheelmill import proc
+from wheelmill.errors import InputError, MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +25,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-UNWANTED = {".git", ".hg", ".wheelmill", ".nox", ".tox", ".venv", "venv", "build", "dist", "site", "__pycache__"}
+NEVER = {".git", ".hg", "__pycache__"}
+UNWANTED = {".wheelmill", ".nox", ".tox", ".venv", "venv", "build", "dist", "site"}
 DEFAULT_REQUIRES = ("setuptools>=64", "wheel")
 DEFAULT_BACKEND = "setuptools.build_meta:__legacy__"
 # Back ends that compile through CMake or Meson, which need torch's folder and never import it.
@@ -43,38 +46,68 @@ class Project:
     sha256: str
 
 
+def _git(root: Path, *arguments: str) -> list[str]:
+    """What `git ls-files` lists, relative to `root`. Raises MissingError when git does not answer.
+
+    Variables of a calling git, such as a hook's GIT_DIR, are not passed on.
+    """
+    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        listed = proc.capture(["git", "-C", str(root), "ls-files", "-z", *arguments], env=env)
+    except (OSError, subprocess.CalledProcessError) as error:
+        said = getattr(error, "stderr", None) or str(error)
+        raise MissingError(
+            f"{root} is in a git checkout, and git does not say which files are the project's: {said.strip()}",
+            remedy="install git, or make it trust the folder (git config --global --add safe.directory FOLDER)",
+        ) from error
+    return [name for name in listed.split("\0") if name]
+
+
 def _in_git(root: Path) -> list[str] | None:
-    """Files that git tracks or would track; None outside a checkout."""
-    git = shutil.which("git")
-    if git is None:
+    """Files that git tracks, those of submodules too, or would track; None outside a checkout."""
+    if not any((folder / ".git").exists() for folder in (root, *root.parents)):
         return None
-    args = [git, "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    done = subprocess.run(args, capture_output=True, check=False)  # noqa: S603
-    if done.returncode != 0:
-        return None
-    return [name for name in done.stdout.decode(errors="surrogateescape").split("\0") if name]
+    tracked = _git(root, "--cached", "--recurse-submodules")
+    for name in tracked:
+        if (root / name).is_dir() and not (root / name).is_symlink():
+            raise InputError(
+                f"the submodule {name} is not checked out, and a build without it lacks its files",
+                remedy="git submodule update --init --recursive",
+            )
+    return tracked + _git(root, "--others", "--exclude-standard")
 
 
 def _walk(root: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in UNWANTED and not name.endswith(".egg-info"))
+        at_root = Path(folder) == root
+        folders[:] = sorted(
+            name
+            for name in folders
+            if name not in NEVER and not (at_root and (name in UNWANTED or name.endswith(".egg-info")))
+        )
         for name in files:
             yield str((Path(folder) / name).relative_to(root))
 
 
-def _files(root: Path, sources: Sequence[str]) -> list[str]:
+def _under(name: str, folders: Sequence[str]) -> bool:
+    return any(name == folder or name.startswith(folder + "/") for folder in folders)
+
+
+def _files(root: Path, sources: Sequence[str], outputs: Sequence[Path]) -> list[str]:
     names = _in_git(root)
     names = list(_walk(root)) if names is None else names
     if sources:
-        wanted = tuple(source.rstrip("/") for source in sources)
+        wanted = [source.rstrip("/") for source in sources]
         for source in wanted:
-            if not any(name == source or name.startswith(source + "/") for name in names):
+            if not any(_under(name, [source]) for name in names):
                 raise InputError(
                     f"project.sources names {source}, and {root} has no such file",
                     remedy="correct the name, or add the file (what git ignores does not count)",
                 )
-        names = [name for name in names if any(name == w or name.startswith(w + "/") for w in wanted)]
-    return sorted(name for name in names if (root / name).is_file() or (root / name).is_symlink())
+        names = [name for name in names if _under(name, wanted)]
+    apart = [str(path.resolve().relative_to(root)) for path in outputs if path.resolve().is_relative_to(root)]
+    kept = [name for name in names if not _under(name, apart)]
+    return sorted({name for name in kept if (root / name).is_file() or (root / name).is_symlink()})
 
 
 def _hash(root: Path, files: Sequence[str]) -> str:
@@ -101,10 +134,40 @@ def _imports_torch(root: Path, backend: str, requires: Sequence[str]) -> bool:
     return setup.is_file() and "torch" in setup.read_text(errors="replace")
 
 
-def read(root: Path, sources: Sequence[str], build_torch: str) -> Project:
+class _BuildSystem(BaseModel):
+    """pyproject.toml's [build-system] (PEP 517 and 518)."""
+
+    requires: list[str] = list(DEFAULT_REQUIRES)
+    backend: str = Field(DEFAULT_BACKEND, alias="build-backend")
+    backend_path: list[str] | None = Field(None, alias="backend-path")
+
+    @field_validator("requires")
+    @classmethod
+    def _are_requirements(cls, texts: list[str]) -> list[str]:
+        for text in texts:
+            Requirement(text)
+        return texts
+
+
+def _build_system(pyproject: Path) -> _BuildSystem:
+    if not pyproject.is_file():
+        return _BuildSystem.model_validate({})
+    try:
+        return _BuildSystem.model_validate(tomllib.loads(pyproject.read_text()).get("build-system", {}))
+    except ValidationError as error:
+        first = error.errors()[0]
+        key = ".".join(map(str, ("build-system", *first["loc"])))
+        raise InputError(f"{pyproject}: {key}: {first['msg']}", remedy="correct it as PEP 518 says") from error
+    except ValueError as error:
+        raise InputError(f"{pyproject}: {error}", remedy="correct the file's TOML") from error
+
+
+def read(root: Path, sources: Sequence[str], build_torch: str, outputs: Sequence[Path] = ()) -> Project:
     """Read a project. No `sources` means every file; `build_torch` is `auto`, `headers` or `import`.
 
-    Raises InputError when the folder holds no project, or its pyproject.toml cannot be read.
+    `outputs` are files and folders that are no sources wherever they lie: the matrix, the store, the index.
+    Raises InputError when the folder holds no project, or its pyproject.toml cannot be understood, and
+    MissingError when it is a git checkout that git does not read.
     """
     root = root.resolve()
     pyproject = root / "pyproject.toml"
@@ -113,25 +176,17 @@ def read(root: Path, sources: Sequence[str], build_torch: str) -> Project:
             f"{root} has neither pyproject.toml nor setup.py, so there is nothing to build",
             remedy="point project.path in matrix.yaml at the extension's folder",
         )
-    table: dict[str, Any] = {}
-    if pyproject.is_file():
-        try:
-            table = tomllib.loads(pyproject.read_text()).get("build-system", {})
-        except ValueError as error:
-            raise InputError(f"{pyproject}: {error}", remedy="correct the file's TOML") from error
-    requires = tuple(table.get("requires", DEFAULT_REQUIRES))
-    backend = table.get("build-backend", DEFAULT_BACKEND)
-    backend_path = table.get("backend-path")
-    files = _files(root, sources)
+    stated = _build_system(pyproject)
+    files = _files(root, sources, outputs)
     decided = {"headers": False, "import": True}
-    imports_torch = decided[build_torch] if build_torch in decided else _imports_torch(root, backend, requires)
+    guessed = _imports_torch(root, stated.backend, stated.requires)
     return Project(
         root=root,
         files=tuple(files),
-        backend=backend,
-        backend_path=tuple(backend_path) if backend_path else None,
-        requires=requires,
-        imports_torch=imports_torch,
+        backend=stated.backend,
+        backend_path=tuple(stated.backend_path) if stated.backend_path else None,
+        requires=tuple(stated.requires),
+        imports_torch=decided.get(build_torch, guessed),
         sha256=_hash(root, files),
     )
 

@@ -26,6 +26,17 @@ if TYPE_CHECKING:
     from wheelmill.store import Store
 
 ENGINE_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+SMOKE = Path(__file__).with_name("smoke.py")
+NOT_MODULES = (".dist-info", ".data", ".libs")
+STEERING = ("PIP_", "PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX")
+PIP_KEPT = (
+    "PIP_EXTRA_INDEX_URL",
+    "PIP_TRUSTED_HOST",
+    "PIP_CERT",
+    "PIP_CLIENT_CERT",
+    "PIP_PROXY",
+    "PIP_DEFAULT_TIMEOUT",
+)
 
 
 class NoEnvironmentError(MissingError):
@@ -93,37 +104,70 @@ def _modules(path: Path) -> list[str]:
     """The importable top-level names of a wheel."""
     with ZipFile(path) as archive:
         names = archive.namelist()
-    tops = {name.split("/")[0] for name in names if name.endswith("/__init__.py") and name.count("/") == 1}
-    singles = {name.removesuffix(".py") for name in names if name.count("/") == 0 and name.endswith(".py")}
-    bare = {name.split(".")[0] for name in names if name.count("/") == 0 and name.endswith(".so")}
-    return sorted(tops | singles | bare)
+    code = [name for name in names if name.endswith((".py", ".so"))]
+    tops = {name.split("/")[0].split(".")[0] for name in code if not name.split("/")[0].endswith(NOT_MODULES)}
+    if not tops:
+        raise GateError(
+            f"{path.name} holds no module, so there is nothing to import and nothing is proven",
+            remedy="let the build put the extension or its Python package into the wheel",
+        )
+    return sorted(tops)
+
+
+def _pip_environ() -> dict[str, str]:
+    """What pip sees of this process's environment: how to reach an index, and nothing that steers an install."""
+    index = next(
+        (os.environ[n] for n in ("PIP_INDEX_URL", "UV_DEFAULT_INDEX", "UV_INDEX_URL") if n in os.environ), None
+    )
+    kept = {name: value for name, value in os.environ.items() if name in PIP_KEPT or not name.startswith(STEERING)}
+    ours = {
+        "PIP_CONFIG_FILE": os.devnull,
+        "PIP_RETRIES": "1",
+        "PIP_NO_INPUT": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    return {**kept, **ours, **({"PIP_INDEX_URL": index} if index else {})}
+
+
+def _job(file: File, where: Environment, matrix: Matrix) -> dict[str, Any]:
+    """What smoke.py is told."""
+    return {
+        "distribution": file.project,
+        "version": str(parse_wheel_filename(file.path.name)[1]),
+        "torch": where.torch,
+        "modules": _modules(file.path),
+        **_asked(matrix),
+    }
+
+
+def _asked(matrix: Matrix) -> dict[str, str | None]:
+    return {
+        "namespace": matrix.operators.namespace if matrix.operators else None,
+        "samples": matrix.operators.samples if matrix.operators else None,
+    }
+
+
+def _environment(store: Store, where: Environment, folder: Path, log: Path) -> Path:
+    """A clean environment that holds torch; its interpreter."""
+    python = sys.executable if where.cell.python == ENGINE_PYTHON else where.cell.python
+    try:
+        interpreter = fetch.venv(folder, python=python, log=log)
+        fetch.install(store, where.pins, into=interpreter, backend=where.backend, log=log)
+    except fetch.UnreachableError as error:
+        raise NoEnvironmentError(f"{where.cell.id} cannot be had here: {error}", remedy=error.remedy) from error
+    return interpreter
 
 
 def _install_and_run(store: Store, file: File, where: Environment, matrix: Matrix, log: Path) -> dict[str, Any]:
     with store.work("prove") as work:
         page = index.write([file], work / "site")[where.cell.environment]
-        python = fetch.venv(
-            work / "env", python=sys.executable if where.cell.python == ENGINE_PYTHON else where.cell.python, log=log
-        )
-        fetch.install(store, where.pins, into=python, backend=where.backend, log=log)
-        name = file.project
-        # One try is enough where the index is unreachable: torch is there, and the wheel is on the page.
-        # A constraint of this machine's pip would have it move torch, which is not the wheel's doing.
-        env = {"PIP_RETRIES": "1", "PIP_NO_INPUT": "1", **os.environ, "PIP_CONSTRAINT": os.devnull}
-        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", name, "--find-links", str(page)]
-        proc.run(pip, log=log, env=env, cwd=work)
-        job = {
-            "distribution": name,
-            "version": str(parse_wheel_filename(file.path.name)[1]),
-            "torch": where.torch,
-            "modules": _modules(file.path),
-            "namespace": matrix.operators.namespace if matrix.operators else None,
-            "samples": matrix.operators.samples if matrix.operators else None,
-        }
+        python = _environment(store, where, work / "env", log)
+        job = _job(file, where, matrix)
         (work / "job.json").write_text(json.dumps(job))
-        script = Path(__file__).with_name("smoke.py")
-        run = [str(python), "-I", str(script), str(work / "job.json"), str(work / "result.json")]
+        pip = [sys.executable, "-I", "-m", "pip", "--python", str(python), "install"]
+        run = [str(python), "-I", str(SMOKE), str(work / "job.json"), str(work / "result.json")]
         try:
+            proc.run([*pip, file.project, "--find-links", str(page)], log=log, env=_pip_environ(), cwd=work)
             proc.run(run, log=log, cwd=work)
         except proc.ProcessError as error:
             result = work / "result.json"
@@ -135,16 +179,29 @@ def _install_and_run(store: Store, file: File, where: Environment, matrix: Matri
         return json.loads((work / "result.json").read_text())  # type: ignore[no-any-return]
 
 
-def prove(store: Store, file: File, wheel: Wheel, facts: Facts, matrix: Matrix, log: Path) -> dict[str, Any]:
+def _key(file: File, wheel: Wheel, matrix: Matrix) -> str:
+    return digest([file.sha256, wheel.id, _asked(matrix), SMOKE.read_text()])
+
+
+def recorded(store: Store, file: File, wheel: Wheel, matrix: Matrix) -> dict[str, Any] | None:
+    """The proof of these bytes that an earlier run recorded, if its cell is still one of the wheel's."""
+    known = store.record("proofs", _key(file, wheel, matrix))
+    cells = {cell.id for cell in wheel.cells}
+    if isinstance(known, dict) and known.get("sha256") == file.sha256 and known.get("cell") in cells:
+        return known
+    return None
+
+
+def prove(store: Store, file: File, wheel: Wheel, *, facts: Facts, matrix: Matrix, log: Path) -> dict[str, Any]:
     """The proof record: where the wheel was installed and what it did there. Made once for the same bytes.
 
     Raises GateError when the wheel does not work, NoEnvironmentError when no environment can be had.
     """
-    known = store.record("proofs", digest([file.sha256, wheel.id]))
-    if known is not None and known.get("sha256") == file.sha256:
-        return known  # type: ignore[no-any-return]
+    known = recorded(store, file, wheel, matrix)
+    if known is not None:
+        return known
     where = environment(store, wheel, facts, log)
     result = _install_and_run(store, file, where, matrix, log)
     proof = {**result, "sha256": file.sha256, "cell": where.cell.id}
-    store.put_record("proofs", digest([file.sha256, wheel.id]), proof)
+    store.put_record("proofs", _key(file, wheel, matrix), proof)
     return proof

@@ -27,7 +27,7 @@ def operators(torch: Any, namespace: str) -> list[str]:
 
 def compute(torch: Any, module: Any) -> dict[str, int]:
     """Call every operator on every sample on the CPU; the number of calls that gave the reference's values."""
-    counts = {}
+    counts: dict[str, int] = {}
     for name, operator in module.OPERATORS.items():
         counts[name] = 0
         for dtype in module.DTYPES:
@@ -57,8 +57,9 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
             raise RuntimeError(f"the wheel registers no operator under {job['namespace']}::")
     if job["samples"]:
         result["computed"] = compute(torch, importlib.import_module(job["samples"]))
-        if not all(result["computed"].values()):
-            raise RuntimeError(f"{job['samples']} gives an operator no sample: {result['computed']}")
+        unsampled = [name for name in result["operators"] if not result["computed"].get(name)]
+        if unsampled:
+            raise RuntimeError(f"{job['samples']} gives no sample of {', '.join(unsampled)}")
     return result
 
 

@@ -7,6 +7,7 @@ trust. Runs at the same time share the store through one lock an entry.
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import hashlib
 import json
 import os
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 KEY_LENGTH = 24
+LOGS_KEPT = 50
 
 
 def digest(value: object) -> str:
@@ -40,19 +42,31 @@ def file_sha256(path: Path) -> str:
     return sha.hexdigest()
 
 
-def write_atomic(path: Path, data: str | bytes) -> None:
-    """Write beside `path` and move over it, so that a reader sees the old file or the new one."""
+@contextlib.contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """A file beside `path` that takes its place at the end: a reader sees the old file or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    beside = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data.encode() if isinstance(data, str) else data)
+        yield beside
         # mkstemp makes the file private; what is published must be readable by a web server.
-        Path(name).chmod(0o644)
-        Path(name).replace(path)
+        beside.chmod(0o644)
+        beside.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        beside.unlink(missing_ok=True)
         raise
+
+
+def write_atomic(path: Path, data: str | bytes) -> None:
+    with _replacing(path) as beside:
+        beside.write_bytes(data.encode() if isinstance(data, str) else data)
+
+
+def copy_atomic(source: Path, target: Path) -> None:
+    with _replacing(target) as beside:
+        shutil.copyfile(source, beside)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -64,18 +78,20 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
+        self.started = f"{dt.datetime.now(dt.timezone.utc).strftime('%Y%m%dT%H%M%S.%f')}-{os.getpid()}"
         (self.root / "locks").mkdir(parents=True, exist_ok=True)
         (self.root / "tmp").mkdir(exist_ok=True)
+        # A project's git does not take the store for sources.
+        if not (self.root / ".gitignore").exists():
+            write_atomic(self.root / ".gitignore", "*\n")
         self._sweep()
 
     def path(self, kind: str, key: str) -> Path:
         return self.root / kind / key
 
     def log(self, name: str) -> Path:
-        """An empty log of that name; the one before is kept as `<name>.log.1`."""
-        path = self.root / "logs" / f"{name}.log"
-        if path.exists():
-            path.replace(path.with_suffix(".log.1"))
+        """A log of that name in this run's own folder, so that two runs never write into one."""
+        path = self.root / "logs" / self.started / f"{name}.log"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()
         return path
@@ -102,22 +118,33 @@ class Store:
         with self._tmp_lock():
             lock.acquire()
             folder.mkdir()
+        serving = proc.work_folder.set(folder)
         try:
             yield folder
         finally:
+            proc.work_folder.reset(serving)
             with self._tmp_lock():
                 shutil.rmtree(folder, ignore_errors=True)
                 lock.release()
                 Path(lock.lock_file).unlink(missing_ok=True)
 
     def entry(
-        self, kind: str, key: str, make: Callable[[Path], None], waiting: Callable[[], None] = lambda: None
+        self,
+        kind: str,
+        key: str,
+        make: Callable[[Path], None],
+        *,
+        sound: Callable[[Path], bool] = Path.exists,
+        waiting: Callable[[], None] = lambda: None,
     ) -> Path:
-        """The folder of that entry, made by `make(folder)` when it is not there yet."""
+        """The folder of that entry, made by `make(folder)` when it is not there, or not `sound`."""
         final = self.path(kind, key)
-        if final.exists():
+        if final.exists() and sound(final):
             return final
         with self.lock(f"{kind}-{key}", waiting):
+            if final.exists() and not sound(final):
+                with self.work("damaged") as folder:
+                    final.rename(folder / "entry")
             if not final.exists():
                 with self.work(f"{kind}-{key}") as folder:
                     content = folder / "entry"
@@ -137,6 +164,11 @@ class Store:
     def put_record(self, kind: str, key: str, value: object) -> None:
         write_json(self.path(kind, key).with_suffix(".json"), value)
 
+    def _prune_logs(self) -> None:
+        runs = sorted((self.root / "logs").glob("*"))
+        for old in runs[:-LOGS_KEPT]:
+            shutil.rmtree(old, ignore_errors=True)
+
     def _tmp_lock(self) -> FileLock:
         """Held while a folder of `tmp/` comes or goes, so that a sweep never sees one half made."""
         return FileLock(self.root / "locks" / "tmp.lock")
@@ -144,6 +176,7 @@ class Store:
     def _sweep(self) -> None:
         """Remove what killed runs left in `tmp/`: folders whose lock nobody holds."""
         with self._tmp_lock():
+            self._prune_logs()
             for path in (self.root / "tmp").glob("*.lock"):
                 lock, folder = FileLock(path), path.with_suffix("")
                 with contextlib.suppress(Timeout):

@@ -152,7 +152,13 @@ def _compiler(cxx: str) -> Compiler:
     name = Path(cxx)
     beside = name.with_name(name.name.replace("clang++", "clang").replace("g++", "gcc").replace("c++", "cc"))
     cc = os.environ.get("CC") or str(beside)
-    return Compiler(cc=cc, cxx=cxx, identity=digest([cxx, proc.capture([cxx, "--version"])]))
+    try:
+        versions = [proc.capture([tool, "--version"]) for tool in (cc, cxx)]
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise MissingError(
+            f"the C compiler {cc} does not run ({error})", remedy=f"install the one that belongs to {cxx}, or set CC"
+        ) from error
+    return Compiler(cc=cc, cxx=cxx, identity=digest([cc, cxx, *versions]))
 
 
 def compiler(newest_gcc: int | None) -> Compiler:
@@ -168,6 +174,7 @@ def compiler(newest_gcc: int | None) -> Compiler:
         path = shutil.which(name)
         if path is None:
             continue
+        path = str(Path(path).absolute())  # PATH may hold relative folders, and builds run elsewhere
         try:
             major = _gcc_major(path)
         except (OSError, subprocess.CalledProcessError):

@@ -1,6 +1,6 @@
 """How targets are said to CMake."""
 
-from wheelmill.local import cmake_architectures
+from wheelmill.backend import cmake_architectures
 
 
 def test_targets_in_cmakes_words() -> None:

@@ -1,0 +1,133 @@
+"""How a project's build back end is called: what it sees of the environment, and its PEP 517 hooks."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from packaging.requirements import Requirement
+from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller, HookMissing
+
+from wheelmill import proc, project
+from wheelmill.errors import BuildError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from wheelmill.local import Inputs
+    from wheelmill.model import Step
+    from wheelmill.project import Project
+
+# Of the caller's environment a build sees these alone; the flags among them are part of the content key.
+KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")
+FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS", "SOURCE_DATE_EPOCH")
+VERSION = "SETUPTOOLS_SCM_PRETEND_VERSION"  # the copy that is built has no history to read a version from
+EPOCH = "315532800"
+BYTES_A_JOB = 2 << 30
+
+
+def cmake_architectures(sm: Sequence[str]) -> str:
+    """TORCH_CUDA_ARCH_LIST's words in CMake's: `("8.0", "9.0+PTX")` → `80-real;90-real;90-virtual`."""
+    out = []
+    for word in sm:
+        number = word.removesuffix("+PTX").replace(".", "")
+        out.append(f"{number}-real")
+        if word.endswith("+PTX"):
+            out.append(f"{number}-virtual")
+    return ";".join(out)
+
+
+def _jobs() -> int:
+    """As many compilers at once as cores and memory allow: nvcc takes up to about 2 GiB with torch's headers."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return max(1, min(len(os.sched_getaffinity(0)), memory // BYTES_A_JOB))
+
+
+def flags() -> dict[str, str]:
+    """What of the caller's environment changes the wheel."""
+    return {name: value for name, value in os.environ.items() if name in FLAGS or name.startswith(VERSION)}
+
+
+def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path) -> dict[str, str]:
+    """What a build sees: what extension projects already read, and nothing else of the caller's."""
+    jobs = os.environ.get("MAX_JOBS") or str(_jobs())
+    # Paths of the build are mapped away, so that the same inputs give the same bytes wherever they lie.
+    mapped = shlex.quote(f"-ffile-prefix-map={work}=.")
+    cmake = [f"-DTorch_ROOT={torch}", f"-DTorch_DIR={torch}/share/cmake/Torch"]
+    env = {name: os.environ[name] for name in KEPT if name in os.environ} | flags()
+    env |= {
+        "HOME": str(work),
+        "CC": inputs.compiler.cc,
+        "CXX": inputs.compiler.cxx,
+        "MAX_JOBS": jobs,
+        "CMAKE_BUILD_PARALLEL_LEVEL": jobs,
+        "CMAKE_GENERATOR": "Ninja",
+        "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", EPOCH),
+        "WHEELMILL_CELL": step.wheel.id,
+        "FORCE_CUDA": "0",
+    }
+    path = [str(python.parent)]
+    if inputs.toolkit:
+        kit = inputs.toolkit
+        path.append(str(kit.home / "bin"))
+        env |= {
+            "CUDA_HOME": str(kit.home),
+            "CUDACXX": str(kit.nvcc),
+            "CUDAHOSTCXX": inputs.compiler.cxx,
+            "FORCE_CUDA": "1",
+            "TORCH_CUDA_ARCH_LIST": ";".join(step.wheel.sm),
+        }
+        cmake += [
+            f"-DCMAKE_CUDA_COMPILER={kit.nvcc}",
+            f"-DCMAKE_CUDA_ARCHITECTURES={cmake_architectures(step.wheel.sm)}",
+            f"-DCMAKE_CUDA_HOST_COMPILER={inputs.compiler.cxx}",
+            f"-DCUDAToolkit_ROOT={kit.home}",
+        ]
+    for name in ("CFLAGS", "CXXFLAGS"):
+        env[name] = f"{env.get(name, '')} {mapped}".lstrip()
+    env["NVCC_APPEND_FLAGS"] = f"{env.get('NVCC_APPEND_FLAGS', '')} -Xcompiler={mapped}".lstrip()
+    env["CMAKE_ARGS"] = shlex.join(cmake)
+    env["PATH"] = os.pathsep.join([*path, env.get("PATH", os.defpath)])
+    return env
+
+
+class Backend:
+    """A project's back end, at work on a copy of its sources in `work`. Raises BuildError where it cannot be used."""
+
+    def __init__(self, source: Project, python: Path, env: Mapping[str, str], work: Path, log: Path) -> None:
+        self._name, self._python, self._env, self._work, self._log = source.backend, python, env, work, log
+        project.copy(source, work / "source")
+        try:
+            self._hooks = BuildBackendHookCaller(
+                str(work / "source"), source.backend, source.backend_path, self._run, python_executable=str(python)
+            )
+        except ValueError as error:
+            raise self._unusable(error) from error
+
+    def _run(self, cmd: Sequence[str], cwd: str | None = None, extra_environ: Mapping[str, str] | None = None) -> None:
+        proc.run(cmd, cwd=Path(cwd or self._work), env={**self._env, **(extra_environ or {})}, log=self._log)
+
+    def _unusable(self, error: Exception) -> BuildError:
+        return BuildError(
+            f"the build back end {self._name} cannot be used: {error}",
+            remedy="correct build-system in the project's pyproject.toml, and name the back end under its `requires`",
+        )
+
+    def requires(self) -> list[str]:
+        """What the build needs beside build-system.requires, less torch, which the cell decides."""
+        try:
+            stated = self._hooks.get_requires_for_build_wheel()
+        except (BackendUnavailable, HookMissing) as error:
+            raise self._unusable(error) from error
+        return [text for text in stated if Requirement(text).name.lower() != "torch"]
+
+    def wheel(self) -> Path:
+        """Build the wheel and return it."""
+        out = self._work / "built"
+        out.mkdir()
+        try:
+            return out / self._hooks.build_wheel(str(out))
+        except (BackendUnavailable, HookMissing) as error:
+            raise self._unusable(error) from error
