@@ -79,8 +79,9 @@ class Clock:
 
 
 def _cpu_seconds() -> float:
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
+    """Of this process and of every one that it has waited for."""
+    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
 def _torch_backend(step: Step, site: Site) -> str | None:
@@ -300,12 +301,14 @@ def build(step: Step, site: Site) -> Built:
         sound=_sound,
         waiting=lambda: site.reporter.step(row, "waiting for another run that builds it"),
     )
-    site.reporter.step(row, "check")
     record = json.loads((folder / "build.json").read_text())
     path = folder / record["file"]
-    libraries, findings = _check(path, step, site)
+    clock = Clock(site, row)
+    with clock.part("check"):
+        libraries, findings = _check(path, step, site)
     manifest = {
         **record,
+        "parts": {**record["parts"], **clock.parts},
         "environments": list(dict.fromkeys(cell.environment for cell in step.wheel.cells)),
         "libraries": [asdict(library) for library in libraries],
         "findings": [asdict(finding) for finding in findings],
