@@ -138,7 +138,7 @@ def test_one_failure_costs_the_others_nothing(tmp_path: Path) -> None:
 
 def test_a_full_disk(tmp_path: Path) -> None:
     """The store on a file system of 16 MB, in a mount namespace of its own."""
-    script = 'mount -t tmpfs -o size=16m none "$0" && shift 0 && exec "$@"'
+    script = 'mount -t tmpfs -o size=16m none "$0" && exec "$@"'
     (tmp_path / "small").mkdir()
     args = ["unshare", "--map-root-user", "--mount", "sh", "-c", script, str(tmp_path / "small")]
     args += command(*root_build("cpu-stable2.10", "--store", str(tmp_path / "small" / "store")))

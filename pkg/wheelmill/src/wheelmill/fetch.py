@@ -84,28 +84,38 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
     """Requirements → `name==version --hash=…` lines, for Linux x86_64 and that Python.
 
     The answer is kept in the store, so a later run gets the same one and needs no network. `backend` names
-    the torch variant (`cpu`, `cu130`) whose own index serves torch; where that was silent last time, it is
-    asked once and briefly. Raises UnreachableError or NoReleaseError.
+    the torch variant (`cpu`, `cu130`) whose own index serves torch. Where the index does not answer, what uv's
+    cache knows of it will do. Raises UnreachableError or NoReleaseError.
     """
     indexes = [os.environ.get(name) for name in INDEXES]
     key = digest([sorted(requirements), python, backend, indexes])
     pins = store.path("resolutions", f"{key}.txt")
     if not pins.exists():
-        silent = backend is not None and store.record("silent", backend) is not None
         where = f" from torch's {backend} index" if backend else ""
+        what = f"resolving {', '.join(requirements)}{where}"
         with store.work("resolve") as work:
             (work / "in.txt").write_text("\n".join(requirements) + "\n")
             args = ["pip", "compile", str(work / "in.txt"), "-o", str(work / "out.txt"), "--generate-hashes"]
             args += ["--quiet", "--only-binary", ":all:", "--no-header", "--no-annotate", "--python-version", python]
             args += ["--python-platform", PLATFORM, *_backend(backend)]
-            try:
-                _uv(args, log=log, what=f"resolving {', '.join(requirements)}{where}", brief=silent)
-            except UnreachableError:
-                if backend is not None:
-                    store.put_record("silent", backend, {"asked": requirements})
-                raise
+            _ask(store, args, index=backend or "default", log=log, what=what)
             write_atomic(pins, (work / "out.txt").read_bytes())
     return pins.read_text()
+
+
+def _ask(store: Store, args: list[str], *, index: str, log: Path, what: str) -> None:
+    """Ask an index, once and briefly where it was silent the last time, then uv's cache of it."""
+    silent = store.record("silent", index) is not None
+    try:
+        _uv(args, log=log, what=what, brief=silent)
+    except UnreachableError as unreachable:
+        store.put_record("silent", index, {"asked": what})
+        try:
+            _uv([*args, "--offline"], log=log, what=what)
+        except (UnreachableError, NoReleaseError, proc.ProcessError):
+            raise unreachable from None
+    else:
+        store.path("silent", index).with_suffix(".json").unlink(missing_ok=True)
 
 
 def venv(folder: Path, *, python: str, log: Path) -> Path:
