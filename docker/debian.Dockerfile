@@ -9,11 +9,11 @@
 #                  empty for none, as the toolchain of CUDA 13 is mounted at build time
 #   GCC            the host compiler: within the toolkit's limit, and old enough for older distributions' libstdc++
 ARG BASE_IMAGE=debian:bookworm-slim
+# hadolint ignore=DL3006
 FROM ${BASE_IMAGE}
 
 ARG APT_MIRROR
 ARG PIP_INDEX_URL
-ARG TAG=cu130
 ARG CUDA
 ARG GCC=12
 
@@ -33,12 +33,15 @@ ENV CC=gcc-${GCC} \
     LANG=C.UTF-8
 RUN /opt/wheelmill/python.sh
 
+# After the layers, which then serve every tag of the same toolkit.
+ARG TAG=cu130
+ARG LICENSES=BSD-3-Clause
 LABEL org.opencontainers.image.title="wheelmill/${TAG}:debian" \
       org.opencontainers.image.description="Builds PyTorch extension wheels for ${TAG} on Debian" \
-      org.opencontainers.image.licenses="BSD-3-Clause AND LicenseRef-NVIDIA-CUDA-EULA" \
+      org.opencontainers.image.licenses="${LICENSES}" \
       org.wheelmill.cuda="${TAG}" \
-      org.wheelmill.toolkit="${CUDA}" \
+      org.wheelmill.toolkit="${CUDA:-none}" \
       org.wheelmill.gcc="${GCC}" \
       org.wheelmill.base="debian"
-USER builder
+USER 1000
 WORKDIR /project

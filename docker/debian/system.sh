@@ -51,6 +51,11 @@ fi
 apt-get clean
 rm -rf /var/lib/apt/lists/* /tmp/ca.pem "$trust" "$certificates/README.md"
 
+# The plain names mean this compiler too, also to nvcc and to builds that do not read CXX.
+for name in gcc g++ cpp; do ln --symbolic "/usr/bin/$name-$GCC" "/usr/local/bin/$name"; done
+ln --symbolic gcc /usr/local/bin/cc
+ln --symbolic g++ /usr/local/bin/c++
+
 useradd --create-home --uid 1000 --shell /bin/bash builder
 # Whoever runs in the container may write here: the build user, or a root without capabilities.
 install -d -m 1777 /project /output
