@@ -129,6 +129,9 @@ def _pins(folder: Path, template: str, table: Mapping[str, object]) -> Pins:
     repository = cast("dict[str, str]", table["repository"])
     suites = {name: row["image"] for name, row in cast("dict[str, dict[str, str]]", table["debian"]).items()}
     rows = cast("dict[str, dict[str, object]]", table["cuda"])
+    for tag in rows:
+        if not _TAG.fullmatch(tag):
+            raise InputError(f"{file}: cuda.{tag}: is no CUDA tag", remedy="name rows like [cuda.cu130]")
     return Pins(
         folder=folder,
         template=template,
@@ -143,8 +146,6 @@ def _pins(folder: Path, template: str, table: Mapping[str, object]) -> Pins:
 
 
 def _cuda(file: Path, tag: str, row: Mapping[str, object], suites: Mapping[str, str]) -> Cuda:
-    if not _TAG.fullmatch(tag):
-        raise InputError(f"{file}: cuda.{tag}: is no CUDA tag", remedy="name rows like [cuda.cu130]")
     for key in row:
         if key not in ("toolkit", "gcc", "debian", "packages"):
             fields = ("toolkit", "gcc", "debian", "packages")
