@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wheelmill import index, local, prove
+from wheelmill import index, prove, steps
 from wheelmill.errors import GateError, InputError, MissingError, WheelmillError
 from wheelmill.store import copy_atomic, write_json
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from wheelmill.local import Site
     from wheelmill.model import Plan, Step
     from wheelmill.report import Status
+    from wheelmill.steps import Site
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,7 +46,7 @@ def explained(error: OSError) -> WheelmillError | None:
     )
 
 
-def _publish(built: local.Built, out: Path, proof: dict[str, Any] | None) -> Path:
+def _publish(built: steps.Built, out: Path, proof: dict[str, Any] | None) -> Path:
     """Put a wheel and its manifest into the output folder, in place of any earlier file of the same wheel."""
     target = out / built.path.name
     copy_atomic(built.path, target)
@@ -65,7 +65,7 @@ def _withdraw(file: Path) -> None:
 
 def _one(step: Step, site: Site, out: Path, *, proving: bool) -> Outcome:
     row = step.wheel.id
-    built = local.build(step, site)
+    built = steps.build(step, site)
     for finding in built.warnings:
         site.reporter.note(f"note: {row}: {finding.message}\n  {finding.remedy}")
     file = index.describe(built.path, index.Manifest.model_validate(built.manifest))

@@ -12,11 +12,14 @@ from packaging.utils import parse_wheel_filename
 from wheelmill import build as engine
 from wheelmill import facts, index, matrix, plan, project, report
 from wheelmill.errors import WheelmillError
-from wheelmill.local import Site
+from wheelmill.local import Local
+from wheelmill.steps import Site
 from wheelmill.store import Store
 
 if TYPE_CHECKING:
     from wheelmill.build import Outcome
+    from wheelmill.images import Base
+    from wheelmill.steps import Executor
     from wheelmill.toolkit import Provider
 
 
@@ -43,7 +46,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--out", type=FOLDER, default="dist", show_default=True, help="Where wheels and manifests go.")
 @click.option("--site", type=FOLDER, default="site", show_default=True, help="Where the index goes.")
 @click.option("--store", type=FOLDER, envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
-@click.option("--executor", type=click.Choice(["local"]), default="local", show_default=True)
+@click.option("--executor", type=click.Choice(["local", "docker"]), default="local", show_default=True)
+@click.option(
+    "--base", type=click.Choice(["manylinux", "debian"]), default="manylinux", show_default=True, help="Of images."
+)
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
@@ -56,7 +62,8 @@ def build(
     out: Path,
     site: Path,
     store: Path | None,
-    executor: str,  # noqa: ARG001 - one so far; named so that scripts can already ask for it
+    executor: str,
+    base: Base,
     toolkit: Provider,
     prove: bool,
     as_json: bool,
@@ -78,7 +85,7 @@ def build(
             facts=known,
             matrix=wanted,
             project=source,
-            provider=toolkit,
+            executor=_executor(executor, toolkit, base, kept),
             reporter=reporter,
         )
         outcomes = engine.run(todo, shared, out, proving=prove)
@@ -91,6 +98,17 @@ def build(
             click.echo(f"    {command}")
         click.echo()
     _raise_failures(outcomes)
+
+
+def _executor(name: str, provider: Provider, base: Base, store: Store) -> Executor:
+    if name == "local":
+        return Local(provider)
+    from wheelmill import container
+    from wheelmill import engine as containers
+
+    client = containers.connect()
+    container.sweep(client, store)
+    return container.Docker(client, base)
 
 
 def _index(outcomes: list[Outcome], out: Path, site: Path) -> dict[str, Path]:

@@ -2,129 +2,68 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import json
-import resource
-import shutil
 import sys
-import time
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from wheelmill import __version__, backend, check, fetch, label, project, repair, toolkit
-from wheelmill.errors import GateError
-from wheelmill.store import digest, file_sha256, write_json
+from wheelmill import backend, fetch, project, repair, toolkit
+from wheelmill.steps import Inputs, torch_backend, torch_headers
+from wheelmill.store import digest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from wheelmill.check import Finding
-    from wheelmill.elf import Library
-    from wheelmill.facts import Facts
-    from wheelmill.matrix import Matrix
     from wheelmill.model import Step
-    from wheelmill.project import Project
-    from wheelmill.report import Reporter
-    from wheelmill.store import Store
-    from wheelmill.toolkit import Compiler, Provider, Toolkit
-
-# The engine's own modules that shape a wheel: a change in one is another wheel.
-SHAPING = ("backend.py", "fetch.py", "label.py", "local.py", "project.py", "repair.py", "toolkit.py")
+    from wheelmill.steps import Clock, Site
+    from wheelmill.toolkit import Provider
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Site:
-    """What every build of one run shares."""
+@dataclass(frozen=True, slots=True)
+class Local:
+    """Builds beside the engine, with a toolkit of that provider."""
 
-    store: Store
-    facts: Facts
-    matrix: Matrix
-    project: Project
     provider: Provider
-    reporter: Reporter
+    name: str = "local"
 
+    def pin(self, step: Step, site: Site, log: Path) -> Inputs:
+        facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
+        compiler = toolkit.compiler(facts.gcc if facts else None)
+        kit = toolkit.provide(site.store, facts, self.provider, log) if facts else None
+        own = f"{sys.version_info.major}.{sys.version_info.minor}"
+        # Only a Python extension, or a back end that imports torch, cares which Python builds it.
+        free = step.wheel.python_abi == "none" and not site.project.imports_torch
+        python = own if free else step.python
+        tools = fetch.resolve(site.store, project.build_requirements(site.project), python=python, log=log)
+        variant = torch_backend(step, site)
+        # Torch may have no wheel for this machine's Python, and its headers do not depend on it.
+        torch_python = python if site.project.imports_torch else step.python
+        torch = fetch.resolve(
+            site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant
+        )
+        inputs = Inputs(
+            toolkit=kit,
+            compiler=compiler,
+            python=python,
+            tools=tools,
+            torch=torch,
+            torch_python=torch_python,
+            torch_backend=variant,
+        )
+        more = _dynamic_requirements(step, site, inputs, log)
+        if not more:
+            return inputs
+        stated = [*project.build_requirements(site.project), *more]
+        return replace(inputs, tools=fetch.resolve(site.store, stated, python=python, log=log))
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Inputs:
-    """A step's pinned inputs, whose digest is its content key."""
-
-    toolkit: Toolkit | None
-    compiler: Compiler
-    python: str
-    tools: str
-    torch: str
-    torch_python: str
-    torch_backend: str | None
-
-
-@dataclass(slots=True)
-class Clock:
-    """Seconds and CPU-seconds of each named part of a build."""
-
-    site: Site
-    row: str
-    parts: dict[str, dict[str, float]] = field(default_factory=dict)
-
-    @contextmanager
-    def part(self, name: str) -> Iterator[None]:
-        self.site.reporter.step(self.row, name)
-        began, used = time.monotonic(), _cpu_seconds()
-        yield
-        self.parts[name] = {
-            "seconds": round(time.monotonic() - began, 2),
-            "cpu_seconds": round(_cpu_seconds() - used, 2),
-        }
-
-
-def _cpu_seconds() -> float:
-    """Of this process and of every one that it has waited for."""
-    both = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in both)
-
-
-def _torch_backend(step: Step, site: Site) -> str | None:
-    """The torch variant's own index, where the default index's build will not do.
-
-    A build that imports torch needs the cell's own CUDA. Headers and libraries to link against are the same in
-    every variant of a release, unless it was compiled with the other C++11 ABI.
-    """
-    torch, cuda = site.facts.torch[step.wheel.torch], step.wheel.cuda
-    if torch.pypi is None or cuda == torch.pypi:
-        return None
-    if site.project.imports_torch:
-        return None if cuda == "cpu" else cuda
-    return None if torch.cxx11(cuda) == torch.cxx11(torch.pypi) else cuda
-
-
-def _pin(step: Step, site: Site, log: Path) -> Inputs:
-    facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
-    compiler = toolkit.compiler(facts.gcc if facts else None)
-    kit = toolkit.provide(site.store, facts, site.provider, log) if facts else None
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # Only a Python extension, or a back end that imports torch, cares which Python builds it.
-    free = step.wheel.python_abi == "none" and not site.project.imports_torch
-    python = own if free else step.python
-    tools = fetch.resolve(site.store, project.build_requirements(site.project), python=python, log=log)
-    variant = _torch_backend(step, site)
-    # Torch may have no wheel for this machine's Python, and its headers do not depend on it.
-    torch_python = python if site.project.imports_torch else step.python
-    torch = fetch.resolve(site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant)
-    inputs = Inputs(
-        toolkit=kit,
-        compiler=compiler,
-        python=python,
-        tools=tools,
-        torch=torch,
-        torch_python=torch_python,
-        torch_backend=variant,
-    )
-    more = _dynamic_requirements(step, site, inputs, log)
-    if not more:
-        return inputs
-    stated = [*project.build_requirements(site.project), *more]
-    return replace(inputs, tools=fetch.resolve(site.store, stated, python=python, log=log))
+    def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
+        with clock.part("environment"):
+            python = _build_environment(site, inputs, log)
+        with clock.part("torch"):
+            torch = _torch_root(step, site, inputs, python, log)
+        with clock.part("compile"):
+            env = backend.environ(step, inputs, python, torch, clock.work)
+            built = backend.Backend(site.project, python, env, clock.work, log).wheel()
+        with clock.part("repair"):
+            return repair.repair(built, clock.work / "repaired", log)
 
 
 def _dynamic_requirements(step: Step, site: Site, inputs: Inputs, log: Path) -> list[str]:
@@ -139,27 +78,6 @@ def _dynamic_requirements(step: Step, site: Site, inputs: Inputs, log: Path) -> 
             known = backend.Backend(site.project, python, env, work, log).requires()
         site.store.put_record("requires", key, known)
     return [str(text) for text in known]
-
-
-def _key(step: Step, site: Site, inputs: Inputs) -> str:
-    wheel = asdict(step.wheel)
-    del wheel["cells"]
-    # Headers alone come from one wheel; an importable torch brings every package that it pins.
-    torch = inputs.torch if site.project.imports_torch else [step.torch_release, inputs.torch_backend]
-    return digest(
-        {
-            "engine": [__version__, *((Path(__file__).with_name(name)).read_text() for name in SHAPING)],
-            "releases": _releases(step, site.facts),
-            "wheel": wheel,
-            "sources": site.project.sha256,
-            "toolkit": inputs.toolkit.identity if inputs.toolkit else None,
-            "compiler": inputs.compiler.identity,
-            "tools": inputs.tools,
-            "torch": torch,
-            "python": inputs.python,
-            "flags": backend.flags(),
-        }
-    )
 
 
 def _interpreter(python: str) -> str:
@@ -186,131 +104,4 @@ def _torch_root(step: Step, site: Site, inputs: Inputs, python: Path, log: Path)
     if site.project.imports_torch:
         (root,) = (python.parent.parent / "lib").glob("python3*/site-packages/torch")
         return root
-    # The first pin is torch itself; the packages it would bring are for running, not for compiling.
-    own = inputs.torch[inputs.torch.index("torch==") :]
-    lines = own.splitlines()
-    end = next((i for i, line in enumerate(lines) if i and not line.startswith(" ")), len(lines))
-
-    def make(folder: Path) -> None:
-        fetch.install(site.store, "\n".join(lines[:end]), into=folder, python=inputs.torch_python, log=log)
-
-    key = f"{step.torch_release}-{digest(lines[:end])}"
-    return site.store.entry("torch", key, make) / "torch"
-
-
-def _releases(step: Step, facts: Facts) -> tuple[str, ...]:
-    minors = dict.fromkeys(cell.torch for cell in step.wheel.cells)
-    return tuple(facts.torch[minor].release for minor in minors)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Built:
-    """A checked wheel in the store, with the manifest that is published beside it."""
-
-    path: Path
-    manifest: dict[str, Any]
-    warnings: tuple[Finding, ...]
-    unchanged: bool
-
-
-def _record(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> dict[str, Any]:
-    """What the store keeps of a build: what the wheel is and what it was made of."""
-    return {
-        "version": 1,
-        "wheel": step.wheel.id,
-        "file": wheel.name,
-        "sha256": file_sha256(wheel),
-        "key": key,
-        "engine": __version__,
-        "built": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
-        "cuda": step.wheel.cuda,
-        "toolkit": {"version": inputs.toolkit.version, "provider": inputs.toolkit.provider} if inputs.toolkit else None,
-        "torch": step.torch_release,
-        "python": inputs.python,
-        "compiler": inputs.compiler.cxx,
-        "sm": list(step.wheel.sm),
-        "parts": clock.parts,
-    }
-
-
-def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: Path) -> None:
-    clock = Clock(site, step.wheel.id)
-    work = folder.parent
-    with clock.part("environment"):
-        python = _build_environment(site, inputs, log)
-    with clock.part("torch"):
-        torch = _torch_root(step, site, inputs, python, log)
-    with clock.part("compile"):
-        env = backend.environ(step, inputs, python, torch, work)
-        built = backend.Backend(site.project, python, env, work, log).wheel()
-    with clock.part("repair"):
-        repaired = repair.repair(built, work / "repaired", log)
-    with clock.part("label"):
-        releases = _releases(step, site.facts)
-        labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), work, log)
-    shutil.move(labelled, folder / labelled.name)
-    write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
-
-
-def _sound(folder: Path) -> bool:
-    """Whether an entry of the store still holds the wheel that it recorded."""
-    try:
-        record = json.loads((folder / "build.json").read_text())
-        return bool(file_sha256(folder / record["file"]) == record["sha256"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return False
-
-
-def _check(path: Path, step: Step, site: Site) -> tuple[tuple[Library, ...], tuple[Finding, ...]]:
-    """Facts and findings, under the policy as it is now. Raises GateError for a finding that is an error."""
-    policy = site.matrix.policy
-    with site.store.work("check") as work:
-        libraries, findings = check.check(
-            path, step.wheel, repair.platforms(path), work, glibc=policy.glibc, size=policy.size
-        )
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
-        raise GateError(
-            f"{path.name} fails its checks:\n"
-            + "\n".join(f"    {f.rule}{f' in {f.library}' if f.library else ''}: {f.message}" for f in errors),
-            remedy="; ".join(dict.fromkeys(finding.remedy for finding in errors)),
-        )
-    return libraries, findings
-
-
-def build(step: Step, site: Site) -> Built:
-    """Build a step unless the store has it, and check it either way.
-
-    Raises BuildError, MissingError or, for what the check finds, GateError; the built wheel stays in the store.
-    """
-    log = site.store.log(step.wheel.id)
-    row = step.wheel.id
-    site.reporter.step(row, "inputs")
-    inputs = _pin(step, site, log)
-    key = _key(step, site, inputs)
-    made = []
-
-    def make(folder: Path) -> None:
-        made.append(key)
-        _make(step, site, inputs, key, folder, log)
-
-    folder = site.store.entry(
-        "wheels",
-        key,
-        make,
-        sound=_sound,
-        waiting=lambda: site.reporter.step(row, "waiting for another run that builds it"),
-    )
-    record = json.loads((folder / "build.json").read_text())
-    path = folder / record["file"]
-    clock = Clock(site, row)
-    with clock.part("check"):
-        libraries, findings = _check(path, step, site)
-    manifest = {
-        **record,
-        "parts": {**record["parts"], **clock.parts},
-        "environments": list(dict.fromkeys(cell.environment for cell in step.wheel.cells)),
-        "libraries": [asdict(library) for library in libraries],
-        "findings": [asdict(finding) for finding in findings],
-    }
-    return Built(path=path, manifest=manifest, warnings=findings, unchanged=not made)
+    return torch_headers(site, inputs, step.torch_release, log) / "torch"

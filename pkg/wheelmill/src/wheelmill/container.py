@@ -1,0 +1,245 @@
+"""The docker executor: cibuildwheel drives the CUDA's image, with no network and every input mounted read-only."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shlex
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelmill import backend, engine, fetch, images, proc, project, repair, toolkit
+from wheelmill.errors import MissingError
+from wheelmill.names import listing, version_key
+from wheelmill.steps import Inputs, torch_backend, torch_headers
+from wheelmill.store import digest
+from wheelmill.toolkit import Compiler, Toolkit
+
+if TYPE_CHECKING:
+    from docker import DockerClient
+
+    from wheelmill.images import Base
+    from wheelmill.model import Step
+    from wheelmill.steps import Clock, Site
+    from wheelmill.store import Store
+
+# Where a build container finds what the host fetched.
+INPUTS = Path("/inputs")
+# Every container carries the store and the work folder that it serves, so that a later run can sweep it.
+STORE, WORK = "org.wheelmill.store", "org.wheelmill.work"
+# Of what a local build sees, these are the host's own and mean nothing in a container.
+HOSTS = ("PATH", "HOME", "TMPDIR", "CC", "CXX", "CUDAHOSTCXX", "SYSTEMROOT", "LANG", "LC_ALL", "CMAKE_GENERATOR")
+SPARED_MEMORY = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Docker:
+    """Builds in the container image of the step's CUDA."""
+
+    client: DockerClient
+    base: Base
+    mounts: dict[str, Path] = field(default_factory=dict)
+    name: str = "docker"
+
+    def pin(self, step: Step, site: Site, log: Path) -> Inputs:
+        image = images.name_for(_image_tag(step, site), self.base)
+        labels, pythons = _inspect(self.client, site.store, image)
+        facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
+        kit = None
+        if facts is not None and labels.get("org.wheelmill.toolkit", "none") == "none":
+            kit = toolkit.pypi(site.store, facts, log)
+        elif facts is not None:
+            identity, found = labels[images.CONTENT], labels["org.wheelmill.toolkit"]
+            kit = Toolkit(home=Path("/usr/local/cuda"), version=found, provider="image", identity=identity)
+        gcc = labels.get("org.wheelmill.gcc", "")
+        free = step.wheel.python_abi == "none" and not site.project.imports_torch
+        python = _python(pythons, None if free else step.python, image)
+        stated = project.build_requirements(site.project)
+        variant = torch_backend(step, site)
+        torch_python = python if site.project.imports_torch else step.python
+        return Inputs(
+            toolkit=kit,
+            compiler=Compiler(cc=f"gcc-{gcc}", cxx=f"g++-{gcc}", identity=labels[images.CONTENT]),
+            python=python,
+            tools=fetch.resolve(site.store, stated, python=python, log=log),
+            torch=fetch.resolve(
+                site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant
+            ),
+            torch_python=torch_python,
+            torch_backend=variant,
+        )
+
+    def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
+        with clock.part("environment"):
+            mounts = {"tools": _tree(site, inputs.tools, inputs, None, log)}
+            if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
+                mounts["toolkit"] = inputs.toolkit.home.parent
+        with clock.part("torch"):
+            if site.project.imports_torch:
+                mounts["torch"] = _tree(site, inputs.torch, inputs, inputs.torch_backend, log)
+            else:
+                mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
+        with clock.part("compile"):
+            image = images.name_for(_image_tag(step, site), self.base)
+            return _build(self.client, image, step, site, inputs, mounts, clock.work, log)
+
+
+def _image_tag(step: Step, site: Site) -> str:
+    """The CUDA whose image serves a step; for cpu the newest, whose image holds no toolkit."""
+    return step.wheel.cuda if step.wheel.cuda != "cpu" else list(images.load().cuda)[-1]
+
+
+def _inspect(client: DockerClient, store: Store, image: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """(labels, Pythons) of a local image. Raises MissingError where it is not here."""
+    from docker.errors import DockerException, ImageNotFound
+
+    try:
+        found = client.images.get(image)
+        known = store.record("images", found.id.replace(":", "-"))
+        if known is None:
+            listed = client.containers.run(image, ["ls", "/opt/python"], remove=True, network_mode="none")
+            known = [name[2:].split("-")[0] for name in listed.decode().split() if name.startswith("cp3")]
+            store.put_record("images", found.id.replace(":", "-"), known)
+    except ImageNotFound as error:
+        tag, base = image.removeprefix("wheelmill/").split(":")
+        raise MissingError(
+            f"the image {image} is not here", remedy=f"wheelmill images build {tag} --base {base}"
+        ) from error
+    except DockerException as error:
+        raise engine.explain(error) from error
+    pythons = {f"{name[0]}.{name[1:]}" for name in known if name != "39"}
+    return dict(found.labels), tuple(sorted(pythons, key=version_key))
+
+
+def _python(pythons: tuple[str, ...], wanted: str | None, image: str) -> str:
+    if wanted is None:
+        return [python for python in pythons if not python.endswith("t")][-1]
+    if wanted not in pythons:
+        raise MissingError(
+            f"the image {image} holds Python {listing(pythons)}, and the wheel is for {wanted}",
+            remedy="build it in the manylinux image (--base manylinux), which holds every Python",
+        )
+    return wanted
+
+
+def _tree(site: Site, pins: str, inputs: Inputs, variant: str | None, log: Path) -> Path:
+    """A folder of installed packages for the container's Python, which finds them by PYTHONPATH."""
+
+    def make(folder: Path) -> None:
+        fetch.install(site.store, pins, into=folder, python=inputs.python, log=log, backend=variant)
+
+    return site.store.entry("trees", digest([inputs.python, pins]), make)
+
+
+def _environment(step: Step, site: Site, inputs: Inputs) -> dict[str, str]:
+    """What the build sees in the container: as under `local`, at the places where inputs are mounted."""
+    inside = inputs
+    if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
+        moved = Toolkit(
+            home=INPUTS / "toolkit" / "home",
+            version=inputs.toolkit.version,
+            provider="pypi",
+            identity=inputs.toolkit.identity,
+        )
+        inside = Inputs(**{**_fields(inputs), "toolkit": moved})
+    env = backend.environ(step, inside, Path("/opt/python/bin/python"), INPUTS / "torch" / "torch", Path("/project"))
+    env = {name: value for name, value in env.items() if name not in HOSTS}
+    paths = [str(INPUTS / "tools"), *([str(INPUTS / "torch")] if site.project.imports_torch else [])]
+    tools = [str(INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
+    return {**env, "PYTHONPATH": ":".join(paths), "PATH": ":".join([*tools, "$PATH"])}
+
+
+def _fields(inputs: Inputs) -> dict[str, Any]:
+    return {name: getattr(inputs, name) for name in Inputs.__dataclass_fields__}
+
+
+def _limits() -> list[str]:
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") - SPARED_MEMORY
+    return [f"--memory={memory}", f"--memory-swap={memory}", f"--cpus={len(os.sched_getaffinity(0))}"]
+
+
+def _create_args(store: Store, mounts: dict[str, Path], work: Path) -> list[str]:
+    volumes = [f"--volume={path}:{INPUTS / name}:ro" for name, path in mounts.items()]
+    # cibuildwheel writes certificates there for pip, which has no network; the build user may not write to /.
+    certificates = work / "certificates.pem"
+    certificates.touch()
+    certificates.chmod(0o666)
+    volumes.append(f"--volume={certificates}:/cibuildwheel-ca-bundle.pem")
+    closed = ["--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--pids-limit=4096"]
+    return [*closed, *_limits(), *volumes, f"--label={STORE}={store.root}", f"--label={WORK}={work}"]
+
+
+def _config(step: Step, site: Site, inputs: Inputs, image: str, mounts: dict[str, Path], work: Path) -> str:
+    """Cibuildwheel's options as TOML, whose strings are JSON's."""
+    quoted = json.dumps
+    excludes = " ".join(f"--exclude {shlex.quote(name)}" for name in repair.EXTERNAL)
+    tag = inputs.python.replace(".", "")
+    rows = {
+        "build": quoted(f"cp{tag}-manylinux_x86_64"),
+        "skip": quoted(""),
+        "test-skip": quoted("*"),
+        "dependency-versions": quoted("latest"),  # the image holds them; else constraints are written to /
+        "build-frontend": '{name = "build", args = ["--no-isolation"]}',
+        "manylinux-x86_64-image": quoted(image),
+        "container-engine": '{name = "docker", disable-host-mount = true, create-args = '
+        + quoted(_create_args(site.store, mounts, work))
+        + "}",
+        "repair-wheel-command": quoted(f"auditwheel repair {excludes} -w {{dest_dir}} {{wheel}}"),
+    }
+    variables = _environment(step, site, inputs).items()
+    return "\n".join(
+        [
+            "[tool.cibuildwheel]",
+            *(f"{name} = {value}" for name, value in rows.items()),
+            "[tool.cibuildwheel.environment]",
+            *(f"{name} = {quoted(value)}" for name, value in variables),
+            "",
+        ]
+    )
+
+
+def _build(  # noqa: PLR0917 - each is another kind of thing
+    client: DockerClient,
+    image: str,
+    step: Step,
+    site: Site,
+    inputs: Inputs,
+    mounts: dict[str, Path],
+    work: Path,
+    log: Path,
+) -> Path:
+    project.copy(site.project, work / "source")
+    config, out = work / "cibuildwheel.toml", work / "built"
+    config.write_text(_config(step, site, inputs, image, mounts, work))
+    command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--config-file", str(config)]
+    command += ["--output-dir", str(out), str(work / "source")]
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("CIBW_", "PYTHON"))}
+    try:
+        proc.run(command, log=log, env={**env, "CIBW_ENABLE": "all"}, cwd=work)
+    finally:
+        remove(client, WORK, str(work))
+    (wheel,) = out.glob("*.whl")
+    return wheel
+
+
+def remove(client: DockerClient, label: str, value: str) -> None:
+    """Remove every container under that label."""
+    from docker.errors import DockerException, NotFound
+
+    try:
+        for container in client.containers.list(all=True, filters={"label": f"{label}={value}"}):
+            with contextlib.suppress(NotFound):
+                container.remove(force=True)
+    except DockerException as error:
+        raise engine.explain(error) from error
+
+
+def sweep(client: DockerClient, store: Store) -> None:
+    """Remove what killed runs left running: containers of this store whose work folder is gone."""
+    for container in client.containers.list(all=True, filters={"label": f"{STORE}={store.root}"}):
+        work = container.labels.get(WORK, "")
+        if not Path(work).exists():
+            remove(client, WORK, work)
