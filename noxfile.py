@@ -66,6 +66,20 @@ def index(session: nox.Session) -> None:
 
 
 @nox.session
+def images(session: nox.Session) -> None:
+    """Build the container images; what follows `--` goes to the verb."""
+    install(session)
+    session.run("wheelmill", "images", "build", *session.posargs)
+
+
+@nox.session
+def refresh(session: nox.Session) -> None:
+    """Pin the newest base image and packages of the container images."""
+    install(session)
+    session.run("wheelmill", "images", "refresh")
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Every test: units, plans, and wheels that are really built, installed and run."""
     install(session, "tests")
@@ -75,12 +89,15 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style of Python, C++ and CUDA."""
+    """Style of Python, C++, CUDA, Dockerfiles and scripts."""
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     sources = [str(path) for path in (ROOT / "csrc").rglob("*") if path.suffix in {".h", ".cpp", ".cu", ".cuh"}]
     session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
+    session.run("wheelmill", "images", "check")
+    session.run("hadolint", "docker/debian.Dockerfile", *sorted(map(str, (ROOT / "docker").glob("Dockerfile.cu*"))))
+    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, (ROOT / "docker").glob("*/*.sh"))))
 
 
 @nox.session

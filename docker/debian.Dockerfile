@@ -13,14 +13,12 @@ ARG BASE_IMAGE=debian:bookworm-slim
 FROM ${BASE_IMAGE}
 
 ARG APT_MIRROR
-ARG PIP_INDEX_URL
 ARG CUDA
 ARG GCC=12
 
 SHELL ["/bin/bash", "-euo", "pipefail", "-c"]
 COPY certs/ /usr/local/share/ca-certificates/
-COPY common/ debian/ /opt/wheelmill/
-
+COPY debian/ /opt/wheelmill/
 # One layer: what a later one removed would still be in the image.
 RUN /opt/wheelmill/system.sh
 ENV CC=gcc-${GCC} \
@@ -31,7 +29,10 @@ ENV CC=gcc-${GCC} \
     PIP_CERT=/etc/ssl/certs/ca-certificates.crt \
     SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt \
     LANG=C.UTF-8
-RUN /opt/wheelmill/python.sh
+
+ARG PIP_INDEX_URL
+COPY common/ /opt/wheelmill/
+RUN /opt/wheelmill/python.sh && /opt/wheelmill/user.sh
 
 # After the layers, which then serve every tag of the same toolkit.
 ARG TAG=cu130

@@ -1,5 +1,5 @@
 #!/bin/bash
-# System packages, the CUDA toolkit of Debian where one is asked for, and the build user.
+# System packages, and the CUDA toolkit of Debian where one is asked for.
 # Reads APT_MIRROR, CUDA and GCC, the build's arguments.
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive
@@ -36,6 +36,7 @@ path-exclude=/usr/lib/x86_64-linux-gnu/lib*_static*.a
 path-exclude=/usr/lib/x86_64-linux-gnu/libcu*.a
 path-exclude=/usr/lib/x86_64-linux-gnu/libnpp*.a
 path-exclude=/usr/lib/x86_64-linux-gnu/libnv*.a
+path-exclude=/usr/lib/x86_64-linux-gnu/cuda-gdb/*
 path-include=/usr/lib/x86_64-linux-gnu/libcudart_static.a
 path-include=/usr/lib/x86_64-linux-gnu/libcudadevrt.a
 EXCLUDED
@@ -55,7 +56,3 @@ rm -rf /var/lib/apt/lists/* /tmp/ca.pem "$trust" "$certificates/README.md"
 for name in gcc g++ cpp; do ln --symbolic "/usr/bin/$name-$GCC" "/usr/local/bin/$name"; done
 ln --symbolic gcc /usr/local/bin/cc
 ln --symbolic g++ /usr/local/bin/c++
-
-useradd --create-home --uid 1000 --shell /bin/bash builder
-# Whoever runs in the container may write here: the build user, or a root without capabilities.
-install -d -m 1777 /project /output

@@ -90,7 +90,10 @@ def test_the_compiler_compiles(shell: Shell) -> None:
 
 
 def test_builds_run_as_a_user_who_may_write_where_they_must(shell: Shell) -> None:
-    assert shell("id -un; id -u; touch /project/a /output/b ~/c; pwd") == "builder\n1000\n/project"
+    wrote = (
+        "touch /project/a /output/b ~/c; echo > /cibuildwheel-ca-bundle.pem; echo > /constraints.txt; touch /project"
+    )
+    assert shell(f"id -un; id -u; {wrote}; pwd") == "builder\n1000\n/project"
 
 
 def test_labels_say_what_is_inside(image: str) -> None:

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Debian's Python in the manylinux images' layout, and the build tools.
+# Debian's own Python in the manylinux images' layout, and the build tools.
 set -euo pipefail
 export PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_ROOT_USER_ACTION=ignore
 
