@@ -88,6 +88,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def containers(session: nox.Session) -> None:
+    """Tests that need a container engine: the images' contract, and builds in them."""
+    install(session, "tests")
+    session.run("pytest", *(session.posargs or ["tests/containers"]))
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style of Python, C++, CUDA, Dockerfiles and scripts."""
     install(session, "lint")

@@ -47,9 +47,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--site", type=FOLDER, default="site", show_default=True, help="Where the index goes.")
 @click.option("--store", type=FOLDER, envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
 @click.option("--executor", type=click.Choice(["local", "docker"]), default="local", show_default=True)
-@click.option(
-    "--base", type=click.Choice(["manylinux", "debian"]), default="manylinux", show_default=True, help="Of images."
-)
+@click.option("--base", type=click.Choice(["manylinux", "debian"]), help="Of images. Default: the one that is here.")
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
@@ -63,7 +61,7 @@ def build(
     site: Path,
     store: Path | None,
     executor: str,
-    base: Base,
+    base: Base | None,
     toolkit: Provider,
     prove: bool,
     as_json: bool,
@@ -100,9 +98,13 @@ def build(
     _raise_failures(outcomes)
 
 
-def _executor(name: str, provider: Provider, base: Base, store: Store) -> Executor:
+def _executor(name: str, provider: Provider, base: Base | None, store: Store) -> Executor:
     if name == "local":
         return Local(provider)
+    if name == "auto":
+        from wheelmill.auto import Auto
+
+        return Auto(Local(provider), base)
     from wheelmill import container
     from wheelmill import engine as containers
 

@@ -123,7 +123,7 @@ def refresh() -> None:
 @click.option("--bootstrap", is_flag=True, help="Make a Debian that no registry gives of a Debian mirror; needs root.")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), envvar="WHEELMILL_STORE")
 @json_option
-def build(  # noqa: PLR0913 - one for each option
+def build(
     *,
     select: tuple[str, ...],
     base: Base,

@@ -7,9 +7,9 @@ import json
 import os
 import shlex
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wheelmill import backend, engine, fetch, images, proc, project, repair, toolkit
 from wheelmill.errors import MissingError
@@ -40,12 +40,10 @@ class Docker:
     """Builds in the container image of the step's CUDA."""
 
     client: DockerClient
-    base: Base
-    mounts: dict[str, Path] = field(default_factory=dict)
-    name: str = "docker"
+    base: Base | None
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
-        image = images.name_for(_image_tag(step, site), self.base)
+        image = self._image(step)
         labels, pythons = _inspect(self.client, site.store, image)
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         kit = None
@@ -61,6 +59,7 @@ class Docker:
         variant = torch_backend(step, site)
         torch_python = python if site.project.imports_torch else step.python
         return Inputs(
+            executor="docker",
             toolkit=kit,
             compiler=Compiler(cc=f"gcc-{gcc}", cxx=f"g++-{gcc}", identity=labels[images.CONTENT]),
             python=python,
@@ -74,22 +73,26 @@ class Docker:
 
     def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
         with clock.part("environment"):
-            mounts = {"tools": _tree(site, inputs.tools, inputs, None, log)}
+            mounts = {"tools": _tree(site, inputs.tools, inputs.python, None, log)}
             if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
                 mounts["toolkit"] = inputs.toolkit.home.parent
         with clock.part("torch"):
             if site.project.imports_torch:
-                mounts["torch"] = _tree(site, inputs.torch, inputs, inputs.torch_backend, log)
+                mounts["torch"] = _tree(site, inputs.torch, inputs.python, inputs.torch_backend, log)
             else:
                 mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
         with clock.part("compile"):
-            image = images.name_for(_image_tag(step, site), self.base)
-            return _build(self.client, image, step, site, inputs, mounts, clock.work, log)
+            config = _config(step, site, inputs, self._image(step), mounts, clock.work)
+            return _build(self.client, config, site, clock.work, log)
 
-
-def _image_tag(step: Step, site: Site) -> str:
-    """The CUDA whose image serves a step; for cpu the newest, whose image holds no toolkit."""
-    return step.wheel.cuda if step.wheel.cuda != "cpu" else list(images.load().cuda)[-1]
+    def _image(self, step: Step) -> str:
+        """The image of the step's CUDA, for cpu of the newest; of both bases the one that is here, manylinux first."""
+        tag = step.wheel.cuda if step.wheel.cuda != "cpu" else list(images.load().cuda)[-1]
+        bases: tuple[Base, ...] = (self.base,) if self.base else ("manylinux", "debian")
+        here = {name for image in self.client.images.list(f"wheelmill/{tag}") for name in image.tags}
+        return next(
+            (n for n in (images.name_for(tag, base) for base in bases) if n in here), images.name_for(tag, bases[0])
+        )
 
 
 def _inspect(client: DockerClient, store: Store, image: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -125,13 +128,13 @@ def _python(pythons: tuple[str, ...], wanted: str | None, image: str) -> str:
     return wanted
 
 
-def _tree(site: Site, pins: str, inputs: Inputs, variant: str | None, log: Path) -> Path:
+def _tree(site: Site, pins: str, python: str, variant: str | None, log: Path) -> Path:
     """A folder of installed packages for the container's Python, which finds them by PYTHONPATH."""
 
     def make(folder: Path) -> None:
-        fetch.install(site.store, pins, into=folder, python=inputs.python, log=log, backend=variant)
+        fetch.install(site.store, pins, into=folder, python=python, log=log, backend=variant)
 
-    return site.store.entry("trees", digest([inputs.python, pins]), make)
+    return site.store.entry("trees", digest([python, pins]), make)
 
 
 def _environment(step: Step, site: Site, inputs: Inputs) -> dict[str, str]:
@@ -144,16 +147,12 @@ def _environment(step: Step, site: Site, inputs: Inputs) -> dict[str, str]:
             provider="pypi",
             identity=inputs.toolkit.identity,
         )
-        inside = Inputs(**{**_fields(inputs), "toolkit": moved})
+        inside = replace(inputs, toolkit=moved)
     env = backend.environ(step, inside, Path("/opt/python/bin/python"), INPUTS / "torch" / "torch", Path("/project"))
     env = {name: value for name, value in env.items() if name not in HOSTS}
     paths = [str(INPUTS / "tools"), *([str(INPUTS / "torch")] if site.project.imports_torch else [])]
     tools = [str(INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
     return {**env, "PYTHONPATH": ":".join(paths), "PATH": ":".join([*tools, "$PATH"])}
-
-
-def _fields(inputs: Inputs) -> dict[str, Any]:
-    return {name: getattr(inputs, name) for name in Inputs.__dataclass_fields__}
 
 
 def _limits() -> list[str]:
@@ -163,11 +162,6 @@ def _limits() -> list[str]:
 
 def _create_args(store: Store, mounts: dict[str, Path], work: Path) -> list[str]:
     volumes = [f"--volume={path}:{INPUTS / name}:ro" for name, path in mounts.items()]
-    # cibuildwheel writes certificates there for pip, which has no network; the build user may not write to /.
-    certificates = work / "certificates.pem"
-    certificates.touch()
-    certificates.chmod(0o666)
-    volumes.append(f"--volume={certificates}:/cibuildwheel-ca-bundle.pem")
     closed = ["--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--pids-limit=4096"]
     return [*closed, *_limits(), *volumes, f"--label={STORE}={store.root}", f"--label={WORK}={work}"]
 
@@ -201,20 +195,11 @@ def _config(step: Step, site: Site, inputs: Inputs, image: str, mounts: dict[str
     )
 
 
-def _build(  # noqa: PLR0917 - each is another kind of thing
-    client: DockerClient,
-    image: str,
-    step: Step,
-    site: Site,
-    inputs: Inputs,
-    mounts: dict[str, Path],
-    work: Path,
-    log: Path,
-) -> Path:
+def _build(client: DockerClient, config: str, site: Site, work: Path, log: Path) -> Path:
     project.copy(site.project, work / "source")
-    config, out = work / "cibuildwheel.toml", work / "built"
-    config.write_text(_config(step, site, inputs, image, mounts, work))
-    command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--config-file", str(config)]
+    options, out = work / "cibuildwheel.toml", work / "built"
+    options.write_text(config)
+    command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--config-file", str(options)]
     command += ["--output-dir", str(out), str(work / "source")]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("CIBW_", "PYTHON"))}
     try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelmill import backend, fetch, project, repair, toolkit
@@ -12,6 +11,8 @@ from wheelmill.steps import Inputs, torch_backend, torch_headers
 from wheelmill.store import digest
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from wheelmill.model import Step
     from wheelmill.steps import Clock, Site
     from wheelmill.toolkit import Provider
@@ -22,7 +23,6 @@ class Local:
     """Builds beside the engine, with a toolkit of that provider."""
 
     provider: Provider
-    name: str = "local"
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
@@ -40,6 +40,7 @@ class Local:
             site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant
         )
         inputs = Inputs(
+            executor="local",
             toolkit=kit,
             compiler=compiler,
             python=python,

@@ -37,10 +37,7 @@ SHAPING = (
 
 
 class Executor(Protocol):
-    """Where a step is built. `name` is what the command line and the manifest call it."""
-
-    @property
-    def name(self) -> str: ...
+    """Where a step is built."""
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
         """The inputs of a step, down to hashes."""
@@ -65,8 +62,9 @@ class Site:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inputs:
-    """A step's pinned inputs, whose digest is its content key."""
+    """A step's pinned inputs, whose digest is its content key. `executor` is provenance and no part of the key."""
 
+    executor: str
     toolkit: Toolkit | None
     compiler: Compiler
     python: str
@@ -163,7 +161,7 @@ class Built:
     unchanged: bool
 
 
-def _record(step: Step, site: Site, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> dict[str, Any]:
+def _record(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> dict[str, Any]:
     """What the store keeps of a build: what the wheel is and what it was made of."""
     return {
         "version": 1,
@@ -173,7 +171,7 @@ def _record(step: Step, site: Site, inputs: Inputs, wheel: Path, key: str, clock
         "key": key,
         "engine": __version__,
         "built": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
-        "executor": site.executor.name,
+        "executor": inputs.executor,
         "cuda": step.wheel.cuda,
         "toolkit": {"version": inputs.toolkit.version, "provider": inputs.toolkit.provider} if inputs.toolkit else None,
         "torch": step.torch_release,
@@ -191,7 +189,7 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
         releases = _releases(step, site.facts)
         labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), clock.work, log)
     shutil.move(labelled, folder / labelled.name)
-    write_json(folder / "build.json", _record(step, site, inputs, folder / labelled.name, key, clock))
+    write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
 
 
 def _sound(folder: Path) -> bool:

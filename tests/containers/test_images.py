@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelmill import engine, images
-from wheelmill.errors import MissingError
 
-from .conftest import ROOT, STORE, command
+from .conftest import ROOT, build_image
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,25 +21,6 @@ if TYPE_CHECKING:
     Shell = Callable[[str], str]
 
 SCRIPT = ROOT / "docker" / "bootstrap-debian"
-
-
-def build(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Build the image as a closed site does: on the host's network, with the host's certificates."""
-    trusted = os.environ.get("SSL_CERT_FILE")
-    site = ["--network", "host", "--store", str(STORE), *(["--ca", trusted] if trusted else [])]
-    args = command("images", "build", "cu130", "--base", "debian", "--bootstrap", *site, *arguments)
-    return subprocess.run(args, text=True, capture_output=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def image() -> str:
-    try:
-        engine.connect()
-    except MissingError as error:
-        pytest.skip(f"{error}; {error.remedy}")
-    done = build()
-    assert done.returncode == 0, done.stderr
-    return images.name_for("cu130", "debian")
 
 
 @pytest.fixture
@@ -63,7 +43,7 @@ def shell(image: str) -> Shell:
 
 
 def test_an_unchanged_image_is_not_built_again(image: str) -> None:
-    done = build()
+    done = build_image()
     assert done.returncode == 0, done.stderr
     assert f"{image}: unchanged" in done.stderr
 

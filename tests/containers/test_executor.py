@@ -1,0 +1,116 @@
+"""The docker executor: the same bytes as a local build, no way out, and nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+from pathlib import Path
+
+import pytest
+
+from wheelmill import container, engine
+
+from .conftest import PROJECTS, ROOT, STORE, command
+
+DOCKER = ("--executor", "docker", "--base", "debian", "--no-prove", "--json")
+WHEEL = "cu130-stable2.10"
+
+
+def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command("build", *arguments), cwd=folder, text=True, capture_output=True, check=False)
+
+
+def containers(store: Path) -> list[str]:
+    listed = engine.connect().containers.list(all=True, filters={"label": f"{container.STORE}={store}"})
+    return [found.name for found in listed]
+
+
+def test_a_container_builds_the_bytes_that_a_local_build_makes(image: str, tmp_path: Path) -> None:
+    """The same g++ and the same toolkit from the package index: no path, time or user of either gets in."""
+    wheels = []
+    for executor in (DOCKER, ("--executor", "local", "--no-prove", "--json")):
+        out = tmp_path / executor[1]
+        done = run(tmp_path, *executor, "--matrix", ROOT / "matrix.yaml", "--store", STORE, "--out", out, WHEEL)
+        assert done.returncode == 0, done.stderr
+        (row,) = json.loads(done.stdout)["wheels"]
+        manifest = json.loads(Path(row["file"] + ".manifest.json").read_text())
+        assert manifest["executor"] == executor[1]
+        wheels.append(Path(row["file"]).read_bytes())
+    assert wheels[0] == wheels[1]
+    assert containers(STORE) == []
+
+
+def caller(folder: Path, address: str) -> Path:
+    project = shutil.copytree(PROJECTS / "caller", folder / "caller")
+    (project / "address").write_text(address)
+    return project
+
+
+def answer(server: socket.socket) -> None:
+    server.accept()[0].close()
+
+
+def test_a_build_that_opens_a_connection_fails_in_its_container_alone(image: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=answer, args=(server,), daemon=True)
+        thread.start()
+        outside = caller(tmp_path, f"127.0.0.1 {server.getsockname()[1]}")
+        done = run(outside, "--executor", "local", "--no-prove", "--store", STORE)
+        assert done.returncode == 0, done.stderr
+        inside = run(outside, *DOCKER, "--store", STORE)
+    assert inside.returncode == 4
+    assert "ConnectionRefusedError" in inside.stderr  # its loopback is its own
+    (outside / "address").write_text("192.0.2.1 80")
+    done = run(outside, *DOCKER, "--store", STORE)
+    assert done.returncode == 4
+    assert "Network is unreachable" in done.stderr
+    assert containers(STORE) == []
+
+
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGKILL])
+def test_a_stopped_run_leaves_no_container(image: str, tmp_path: Path, signum: signal.Signals) -> None:
+    project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
+    (project / "seconds").write_text("60\n")
+    store = project / ".wheelmill"
+    started = subprocess.Popen(command("build", *DOCKER), cwd=project, stderr=subprocess.PIPE, text=True)
+    assert started.stderr is not None
+    for line in started.stderr:
+        if ": compile" in line:
+            break
+    for _ in range(200):
+        if containers(store):
+            break
+        threading.Event().wait(0.1)
+    assert containers(store)
+    os.kill(started.pid, signum)
+    started.communicate(timeout=60)
+    if signum == signal.SIGINT:
+        assert containers(store) == []
+    (project / "seconds").write_text("0\n")
+    done = run(project, *DOCKER, "cpu-torch2.13")
+    assert done.returncode == 0, done.stderr
+    assert containers(store) == []
+    assert [path.name for path in (store / "tmp").iterdir()] == []
+    assert len(list((store / "wheels").glob("*/*.whl"))) == 1
+
+
+def test_an_image_that_is_not_here(tmp_path: Path) -> None:
+    project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
+    done = run(project, "--executor", "docker", "--base", "manylinux", "--no-prove")
+    assert done.returncode == 3
+    assert "is not here" in done.stderr
+    assert "wheelmill images build cu132 --base manylinux" in done.stderr
+
+
+def test_no_engine_and_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/absent.sock")
+    done = run(project, "--executor", "docker", "--no-prove")
+    assert done.returncode == 3
+    assert "no container engine answers" in done.stderr
+    assert "--executor local" in done.stderr
