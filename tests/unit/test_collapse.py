@@ -86,6 +86,7 @@ MATRICES = st.builds(
     policy=st.just(Policy(glibc="2.28", size=None)),
     gates=st.just({}),
     toolkit_minor=st.just("exact"),
+    toolkit_dropped=st.just(value=False),
     facts=st.none(),
     lines=st.just({}),
 )

@@ -41,7 +41,7 @@ class Auto:
         if facts.pypi is not None and self.local.provider != "system":
             return self.local, f"built locally: the toolkit of CUDA {facts.minor} comes from the package index"
         try:
-            here = toolkit.system(facts.minor)
+            here = toolkit.system(facts.minor, same_major=site.same_major)
         except MissingError as missing:
             try:
                 client = engine.connect()
@@ -51,4 +51,4 @@ class Auto:
                 ) from error
             container.sweep(client, site.store)
             return container.Docker(client, self.base), f"built in its image: {missing}"
-        return self.local, f"built locally: CUDA {facts.minor} is in {here.home}"
+        return self.local, f"built locally: CUDA {here.version} is in {here.home}"

@@ -46,9 +46,10 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--out", type=FOLDER, default="dist", show_default=True, help="Where wheels and manifests go.")
 @click.option("--site", type=FOLDER, default="site", show_default=True, help="Where the index goes.")
 @click.option("--store", type=FOLDER, envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
-@click.option("--executor", type=click.Choice(["local", "docker"]), default="local", show_default=True)
+@click.option("--executor", type=click.Choice(["auto", "local", "docker"]), default="auto", show_default=True)
 @click.option("--base", type=click.Choice(["manylinux", "debian"]), help="Of images. Default: the one that is here.")
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
+@click.option("--same-major", is_flag=True, help="Let another minor of the CUDA's major build, as toolkit.minor does.")
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
 )
@@ -63,6 +64,7 @@ def build(
     executor: str,
     base: Base | None,
     toolkit: Provider,
+    same_major: bool,
     prove: bool,
     as_json: bool,
 ) -> None:
@@ -85,6 +87,7 @@ def build(
             project=source,
             executor=_executor(executor, toolkit, base, kept),
             reporter=reporter,
+            same_major=same_major or wanted.toolkit_minor == "same-major",
         )
         outcomes = engine.run(todo, shared, out, proving=prove)
     pages = _index(outcomes, out, site)

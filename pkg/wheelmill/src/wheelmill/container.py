@@ -43,7 +43,7 @@ class Docker:
     base: Base | None
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
-        image = self._image(step)
+        image = self._image(step, site)
         labels, pythons = _inspect(self.client, site.store, image)
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         kit = None
@@ -82,17 +82,23 @@ class Docker:
             else:
                 mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
         with clock.part("compile"):
-            config = _config(step, site, inputs, self._image(step), mounts, clock.work)
+            config = _config(step, site, inputs, self._image(step, site), mounts, clock.work)
             return _build(self.client, config, site, clock.work, log)
 
-    def _image(self, step: Step) -> str:
-        """The image of the step's CUDA, for cpu of the newest; of both bases the one that is here, manylinux first."""
-        tag = step.wheel.cuda if step.wheel.cuda != "cpu" else list(images.load().cuda)[-1]
+    def _image(self, step: Step, site: Site) -> str:
+        """The image of the step's CUDA, for cpu of the newest; of both bases the one that is here, manylinux first.
+
+        Where another minor of the major will do, the nearest later one that is here, else the nearest earlier.
+        """
+        wanted = step.wheel.cuda if step.wheel.cuda != "cpu" else list(images.load().cuda)[-1]
         bases: tuple[Base, ...] = (self.base,) if self.base else ("manylinux", "debian")
-        here = {name for image in self.client.images.list(f"wheelmill/{tag}") for name in image.tags}
-        return next(
-            (n for n in (images.name_for(tag, base) for base in bases) if n in here), images.name_for(tag, bases[0])
-        )
+        here = {name for image in self.client.images.list() for name in image.tags}
+        tags = [wanted]
+        if site.same_major:
+            others = [tag for tag in site.facts.cuda if tag[:4] == wanted[:4] and tag != wanted]
+            tags += sorted(others, key=lambda tag: (tag < wanted, abs(int(tag[2:]) - int(wanted[2:]))))
+        names = [images.name_for(tag, base) for tag in tags for base in bases]
+        return next((name for name in names if name in here), names[0])
 
 
 def _inspect(client: DockerClient, store: Store, image: str) -> tuple[dict[str, str], tuple[str, ...]]:
@@ -101,11 +107,12 @@ def _inspect(client: DockerClient, store: Store, image: str) -> tuple[dict[str, 
 
     try:
         found = client.images.get(image)
-        known = store.record("images", found.id.replace(":", "-"))
+        key = digest(found.id)
+        known = store.record("images", key)
         if known is None:
             listed = client.containers.run(image, ["ls", "/opt/python"], remove=True, network_mode="none")
             known = [name[2:].split("-")[0] for name in listed.decode().split() if name.startswith("cp3")]
-            store.put_record("images", found.id.replace(":", "-"), known)
+            store.put_record("images", key, known)
     except ImageNotFound as error:
         tag, base = image.removeprefix("wheelmill/").split(":")
         raise MissingError(

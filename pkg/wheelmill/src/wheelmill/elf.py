@@ -79,6 +79,13 @@ def fatbin_targets(data: bytes) -> tuple[set[str], set[str]]:
     return sass, ptx
 
 
+def exported(path: Path) -> frozenset[str]:
+    """The symbols that a library offers to others."""
+    with path.open("rb") as file:
+        table = ELFFile(file).get_section_by_name(".dynsym")
+        return frozenset(s.name for s in table.iter_symbols() if s["st_shndx"] != "SHN_UNDEF" and s.name)
+
+
 def sm_order(target: str) -> tuple[int, str]:
     return int(target.rstrip("af")), target
 

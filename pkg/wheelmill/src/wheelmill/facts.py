@@ -43,7 +43,7 @@ _TORCH_FIELDS = {
     "sm_source": str,
     "source": str,
 }
-_CUDA_FIELDS = {"minor": str, "sm": list, "gcc": int, "driver": str, "pypi": str, "source": str}
+_CUDA_FIELDS = {"minor": str, "sm": list, "gcc": int, "driver": str, "pypi": str, "runtime": str, "source": str}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -79,6 +79,7 @@ class Cuda:
     gcc: int | None
     driver: str | None
     pypi: str | None
+    runtime: str | None
 
     @property
     def names(self) -> frozenset[str]:
@@ -209,6 +210,7 @@ def _cuda(file: Path, tag: str, row: object) -> Cuda:
         gcc=cast("int | None", fields.get("gcc")),
         driver=cast("str | None", fields.get("driver")),
         pypi=cast("str | None", fields.get("pypi")),
+        runtime=cast("str | None", fields.get("runtime")),
     )
 
 

@@ -27,7 +27,7 @@ class Local:
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         compiler = toolkit.compiler(facts.gcc if facts else None)
-        kit = toolkit.provide(site.store, facts, self.provider, log) if facts else None
+        kit = toolkit.provide(site.store, facts, self.provider, log, same_major=site.same_major) if facts else None
         own = f"{sys.version_info.major}.{sys.version_info.minor}"
         # Only a Python extension, or a back end that imports torch, cares which Python builds it.
         free = step.wheel.python_abi == "none" and not site.project.imports_torch

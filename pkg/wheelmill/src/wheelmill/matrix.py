@@ -79,6 +79,7 @@ class Matrix:
     policy: Policy
     gates: Mapping[str, tuple[str, ...]]
     toolkit_minor: ToolkitMinor
+    toolkit_dropped: bool
     facts: Path | None
     lines: Mapping[str, int]
 
@@ -111,6 +112,7 @@ def load(path: Path) -> Matrix:
         policy=Policy(glibc=stated.policy.glibc, size=_size(stated.policy.size)),
         gates={"publish": gates or _default_gates(stated)},
         toolkit_minor=stated.toolkit.minor,
+        toolkit_dropped=stated.toolkit.dropped == "accept",
         facts=None if stated.facts is None else root / stated.facts,
         lines=found.lines,
     )

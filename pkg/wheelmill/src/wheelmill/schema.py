@@ -135,6 +135,10 @@ class Toolkit(Section):
     minor: ToolkitMinor = Field(
         default="exact", description="exact, or same-major: any minor of the same major will do. Default: exact."
     )
+    dropped: Literal["error", "accept"] = Field(
+        default="error",
+        description="Targets that a toolkit of another minor does not know: an error, or accept to leave them out.",
+    )
 
 
 class MatrixFile(Section):

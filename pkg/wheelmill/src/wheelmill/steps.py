@@ -8,12 +8,12 @@ import resource
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wheelmill import __version__, backend, check, fetch, label, repair
-from wheelmill.errors import GateError
+from wheelmill import __version__, backend, check, elf, fetch, label, repair
+from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.store import digest, file_sha256, write_json
 
 if TYPE_CHECKING:
@@ -58,6 +58,7 @@ class Site:
     project: Project
     executor: Executor
     reporter: Reporter
+    same_major: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -112,6 +113,65 @@ def torch_backend(step: Step, site: Site) -> str | None:
     if site.project.imports_torch:
         return None if cuda == "cpu" else cuda
     return None if torch.cxx11(cuda) == torch.cxx11(torch.pypi) else cuda
+
+
+def fitted(step: Step, site: Site, found: Toolkit | None) -> Step:
+    """The step with the targets that the toolkit at hand compiles for, PTX of the newest that is left.
+
+    Raises InputError where the toolkit of another minor knows fewer and the matrix does not accept that.
+    """
+    if found is None or found.version == step.toolkit:
+        return step
+    row = next((row for row in site.facts.cuda.values() if row.minor == found.version), None)
+    known = row.names if row is not None else frozenset[str]()
+    kept = [word for word in step.wheel.sm if word.removesuffix("+PTX") in known]
+    dropped = [word for word in step.wheel.sm if word not in kept]
+    if not dropped:
+        return step
+    if not site.matrix.toolkit_dropped or not kept:
+        raise InputError(
+            f"{step.wheel.id} is for SM {', '.join(dropped)} too, which the CUDA {found.version} at hand does not "
+            "compile for: users of those GPUs would get 'no kernel image is available'",
+            remedy=f"install CUDA {step.toolkit}, or accept it: toolkit: {{minor: same-major, dropped: accept}}",
+        )
+    if not kept[-1].endswith("+PTX"):
+        kept[-1] += "+PTX"
+    site.reporter.note(f"note: {step.wheel.id}: CUDA {found.version} does not know SM {', '.join(dropped)}: left out")
+    return replace(step, wheel=replace(step.wheel, sm=tuple(kept)))
+
+
+def runtime_findings(
+    step: Step, site: Site, inputs: Inputs, libraries: tuple[Library, ...], log: Path
+) -> list[Finding]:
+    """What a toolkit of another minor brought in that the cell's own CUDA runtime does not have."""
+    if inputs.toolkit is None or inputs.toolkit.version == step.toolkit:
+        return []
+    runtime = site.facts.cuda[step.wheel.cuda].runtime
+    if runtime is None:
+        raise MissingError(
+            f"{step.wheel.id} was built with CUDA {inputs.toolkit.version}, and no package of CUDA {step.toolkit}'s "
+            "runtime is known to hold it against",
+            remedy=f"build it with CUDA {step.toolkit} itself",
+        )
+    pins = fetch.resolve(site.store, [runtime], python="3.12", log=log)
+
+    def make(folder: Path) -> None:
+        fetch.install(site.store, pins, into=folder, python="3.12", log=log)
+
+    (path,) = site.store.entry("runtimes", digest(pins), make).rglob("libcudart.so.*")
+    offered = elf.exported(path)
+    return [
+        check.Finding(
+            rule="cudart-symbol-missing",
+            severity="error",
+            library=library.path,
+            message=f"it needs {symbol} of libcudart, which CUDA {step.toolkit}'s has not: the import fails there",
+            remedy=f"build with CUDA {step.toolkit} itself",
+        )
+        for library in libraries
+        for symbol, version in library.undefined.items()
+        if (version or "").startswith("libcudart") and symbol not in offered
+    ]
 
 
 def torch_headers(site: Site, inputs: Inputs, release: str, log: Path) -> Path:
@@ -201,13 +261,16 @@ def _sound(folder: Path) -> bool:
         return False
 
 
-def _check(path: Path, step: Step, site: Site) -> tuple[tuple[Library, ...], tuple[Finding, ...]]:
+def _check(
+    path: Path, step: Step, site: Site, inputs: Inputs, log: Path
+) -> tuple[tuple[Library, ...], tuple[Finding, ...]]:
     """Facts and findings, under the policy as it is now. Raises GateError for a finding that is an error."""
     policy = site.matrix.policy
     with site.store.work("check") as work:
         libraries, findings = check.check(
             path, step.wheel, repair.platforms(path), work, glibc=policy.glibc, size=policy.size
         )
+    findings += tuple(runtime_findings(step, site, inputs, libraries, log))
     errors = [finding for finding in findings if finding.severity == "error"]
     if errors:
         raise GateError(
@@ -227,6 +290,7 @@ def build(step: Step, site: Site) -> Built:
     row = step.wheel.id
     site.reporter.step(row, "inputs")
     inputs = site.executor.pin(step, site, log)
+    step = fitted(step, site, inputs.toolkit)
     key = _key(step, site, inputs)
     made = []
 
@@ -245,7 +309,7 @@ def build(step: Step, site: Site) -> Built:
     path = folder / record["file"]
     clock = Clock(site, row, folder)
     with clock.part("check"):
-        libraries, findings = _check(path, step, site)
+        libraries, findings = _check(path, step, site, inputs, log)
     manifest = {
         **record,
         "parts": {**record["parts"], **clock.parts},

@@ -65,17 +65,19 @@ def system_nvccs(version: str) -> list[Path]:
     return [nvcc for nvcc in found if os.access(nvcc, os.X_OK)]
 
 
-def system(version: str) -> Toolkit:
-    """The machine's own toolkit of exactly that release. Raises MissingError naming those it found instead."""
-    others = []
-    for nvcc in system_nvccs(version):
-        release = release_of(nvcc)
-        if release == version:
+def system(version: str, *, same_major: bool = False) -> Toolkit:
+    """The machine's own toolkit of exactly that release, or with `same_major` of another minor of its major.
+
+    Raises MissingError naming those it found instead.
+    """
+    found = [(release, nvcc) for nvcc in system_nvccs(version) if (release := release_of(nvcc)) is not None]
+    major = version.split(".", 1)[0]
+    for release, nvcc in sorted(found, key=lambda one: one[0] != version):
+        if release == version or (same_major and release.split(".", 1)[0] == major):
             home = nvcc.parent.parent
             text = proc.capture([str(nvcc), "--version"])
-            return Toolkit(home=home, version=version, provider="system", identity=digest([str(home), text]))
-        if release:
-            others.append(f"{release} ({nvcc})")
+            return Toolkit(home=home, version=release, provider="system", identity=digest([str(home), text]))
+    others = [f"{release} ({nvcc})" for release, nvcc in found]
     here = f"; here are {', '.join(dict.fromkeys(others))}" if others else ""
     raise MissingError(
         f"no CUDA {version} toolkit on this machine{here}",
@@ -127,10 +129,10 @@ def pypi(store: Store, facts: Cuda, log: Path) -> Toolkit:
     return Toolkit(home=home, version=facts.minor, provider="pypi", identity=key)
 
 
-def provide(store: Store, facts: Cuda, provider: Provider, log: Path) -> Toolkit:
+def provide(store: Store, facts: Cuda, provider: Provider, log: Path, *, same_major: bool = False) -> Toolkit:
     """The toolkit of that release. `auto` takes PyPI's where there is one, for it is the same everywhere."""
     if provider == "system" or (provider == "auto" and facts.pypi is None):
-        return system(facts.minor)
+        return system(facts.minor, same_major=same_major)
     try:
         return pypi(store, facts, log)
     except fetch.UnreachableError as error:
