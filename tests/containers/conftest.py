@@ -20,11 +20,11 @@ def command(*arguments: str | Path) -> list[str]:
     return [sys.executable, "-m", "wheelmill", *map(str, arguments)]
 
 
-def build_image(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Build the image as a closed site does: on the host's network, with the host's certificates."""
+def build_image(tag: str = "cu130") -> subprocess.CompletedProcess[str]:
+    """Build an image as a closed site does: on the host's network, with the host's certificates."""
     trusted = os.environ.get("SSL_CERT_FILE")
     site = ["--network", "host", "--store", str(STORE), *(["--ca", trusted] if trusted else [])]
-    args = command("images", "build", "cu130", "--base", "debian", "--bootstrap", *site, *arguments)
+    args = command("images", "build", tag, "--base", "debian", "--bootstrap", *site)
     return subprocess.run(args, text=True, capture_output=True, check=False)
 
 

@@ -99,6 +99,17 @@ def test_a_stopped_run_leaves_no_container(image: str, tmp_path: Path, signum: s
     assert len(list((store / "wheels").glob("*/*.whl"))) == 1
 
 
+def test_what_a_container_costs_beside_the_compiler_is_small(image: str, tmp_path: Path) -> None:
+    project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
+    (project / "seconds").write_text("0\n")
+    done = run(project, *DOCKER, "--store", STORE, "cpu-torch2.14")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["wheels"]
+    parts = json.loads(Path(f"{row['file']}.manifest.json").read_text())["parts"]
+    print(f"a wheel of one function, start of the container to wheel on the host: {parts['compile']['seconds']} s")
+    assert parts["compile"]["seconds"] < 10
+
+
 def test_an_image_that_is_not_here(tmp_path: Path) -> None:
     project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
     done = run(project, "--executor", "docker", "--base", "manylinux", "--no-prove")

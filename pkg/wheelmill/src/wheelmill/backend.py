@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from packaging.requirements import Requirement
 from pyproject_hooks import BackendUnavailable, BuildBackendHookCaller, HookMissing
@@ -14,7 +16,7 @@ from wheelmill import proc, project
 from wheelmill.errors import BuildError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from wheelmill.model import Step
     from wheelmill.project import Project
@@ -26,6 +28,13 @@ FLAGS = ("CFLAGS", "CXXFLAGS", "CPPFLAGS", "LDFLAGS", "NVCC_PREPEND_FLAGS", "NVC
 VERSION = "SETUPTOOLS_SCM_PRETEND_VERSION"  # the copy that is built has no history to read a version from
 EPOCH = "315532800"
 BYTES_A_JOB = 2 << 30
+# How GCC, nvcc, ninja's shell and Python's subprocesses report a child that the kernel killed.
+KILLED = re.compile(
+    r"Killed signal terminated program|died due to signal 9|fatal error: Killed|virtual memory exhausted"
+    r"|signal 9 \(Killed|^Killed$|std::bad_alloc|out of memory allocating",
+    re.MULTILINE,
+)
+T = TypeVar("T")
 
 
 def cmake_architectures(sm: Sequence[str]) -> str:
@@ -39,10 +48,40 @@ def cmake_architectures(sm: Sequence[str]) -> str:
     return ";".join(out)
 
 
-def _jobs() -> int:
+def free_memory() -> int:
+    """Bytes that this machine, or the control group that confines it, has left."""
+    rows = dict(line.split(":", 1) for line in Path("/proc/meminfo").read_text().splitlines())
+    free = int(rows["MemAvailable"].split()[0]) * 1024
+    with contextlib.suppress(OSError, ValueError):  # no control groups of version 2, or no limit ("max")
+        group = Path("/sys/fs/cgroup")
+        free = min(free, int((group / "memory.max").read_text()) - int((group / "memory.current").read_text()))
+    return free
+
+
+def jobs() -> int:
     """As many compilers at once as cores and memory allow: nvcc takes up to about 2 GiB with torch's headers."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    return max(1, min(len(os.sched_getaffinity(0)), memory // BYTES_A_JOB))
+    return max(1, min(len(os.sched_getaffinity(0)), free_memory() // BYTES_A_JOB))
+
+
+def starved(output: str) -> bool:
+    """Whether a build's output says that a compiler was killed for memory."""
+    return bool(KILLED.search(output))
+
+
+def with_memory(run: Callable[[int], T], first: int, tell: Callable[[str], None]) -> T:
+    """Run a build with that many jobs, and once more with half of them where a compiler was killed for memory."""
+    for count in (first, max(1, first // 2)):
+        try:
+            return run(count)
+        except proc.ProcessError as error:
+            if not starved(error.output):
+                raise
+            tell(f"note: a compiler was killed for lack of memory with {count} jobs at once")
+            last = error
+    raise BuildError(
+        f"a compiler was killed for lack of memory, with {max(1, first // 2)} jobs at once too\n{last}",
+        remedy="give the build more memory or swap, or set MAX_JOBS to 1",
+    ) from last
 
 
 def flags() -> dict[str, str]:
@@ -50,9 +89,17 @@ def flags() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in FLAGS or name.startswith(VERSION)}
 
 
-def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path) -> dict[str, str]:
+def wanted_jobs() -> int:
+    """MAX_JOBS where the caller sets it, else what fits."""
+    stated = os.environ.get("MAX_JOBS", "")
+    return int(stated) if stated.isdecimal() and int(stated) > 0 else jobs()
+
+
+def environ(
+    step: Step, inputs: Inputs, python: Path, torch: Path, work: Path, most: int | None = None
+) -> dict[str, str]:
     """What a build sees: what extension projects already read, and nothing else of the caller's."""
-    jobs = os.environ.get("MAX_JOBS") or str(_jobs())
+    count = str(most or jobs())
     # Paths of the build are mapped away, so that the same inputs give the same bytes wherever they lie.
     mapped = shlex.quote(f"-ffile-prefix-map={work}=.")
     cmake = [f"-DTorch_ROOT={torch}", f"-DTorch_DIR={torch}/share/cmake/Torch"]
@@ -61,8 +108,8 @@ def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path) -
         "HOME": str(work),
         "CC": inputs.compiler.cc,
         "CXX": inputs.compiler.cxx,
-        "MAX_JOBS": jobs,
-        "CMAKE_BUILD_PARALLEL_LEVEL": jobs,
+        "MAX_JOBS": count,
+        "CMAKE_BUILD_PARALLEL_LEVEL": count,
         "CMAKE_GENERATOR": "Ninja",
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", EPOCH),
         "WHEELMILL_CELL": step.wheel.id,
@@ -98,6 +145,7 @@ class Backend:
 
     def __init__(self, source: Project, python: Path, env: Mapping[str, str], work: Path, log: Path) -> None:
         self._name, self._python, self._env, self._work, self._log = source.backend, python, env, work, log
+        work.mkdir(exist_ok=True)
         project.copy(source, work / "source")
         try:
             self._hooks = BuildBackendHookCaller(

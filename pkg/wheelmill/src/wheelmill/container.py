@@ -82,8 +82,14 @@ class Docker:
             else:
                 mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
         with clock.part("compile"):
-            config = _config(step, site, inputs, self._image(step, site), mounts, clock.work)
-            return _build(self.client, config, site, clock.work, log)
+            image = self._image(step, site)
+
+            def attempt(jobs: int) -> Path:
+                work = clock.work / f"jobs-{jobs}"
+                config = _config(step, site, inputs, image=image, mounts=mounts, work=work, jobs=jobs)
+                return _build(self.client, config, site, work, log)
+
+            return backend.with_memory(attempt, backend.wanted_jobs(), site.reporter.note)
 
     def _image(self, step: Step, site: Site) -> str:
         """The image of the step's CUDA, for cpu of the newest; of both bases the one that is here, manylinux first.
@@ -144,7 +150,7 @@ def _tree(site: Site, pins: str, python: str, variant: str | None, log: Path) ->
     return site.store.entry("trees", digest([python, pins]), make)
 
 
-def _environment(step: Step, site: Site, inputs: Inputs) -> dict[str, str]:
+def _environment(step: Step, site: Site, inputs: Inputs, jobs: int) -> dict[str, str]:
     """What the build sees in the container: as under `local`, at the places where inputs are mounted."""
     inside = inputs
     if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
@@ -155,7 +161,9 @@ def _environment(step: Step, site: Site, inputs: Inputs) -> dict[str, str]:
             identity=inputs.toolkit.identity,
         )
         inside = replace(inputs, toolkit=moved)
-    env = backend.environ(step, inside, Path("/opt/python/bin/python"), INPUTS / "torch" / "torch", Path("/project"))
+    env = backend.environ(
+        step, inside, Path("/opt/python/bin/python"), INPUTS / "torch" / "torch", Path("/project"), jobs
+    )
     env = {name: value for name, value in env.items() if name not in HOSTS}
     paths = [str(INPUTS / "tools"), *([str(INPUTS / "torch")] if site.project.imports_torch else [])]
     tools = [str(INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
@@ -173,7 +181,9 @@ def _create_args(store: Store, mounts: dict[str, Path], work: Path) -> list[str]
     return [*closed, *_limits(), *volumes, f"--label={STORE}={store.root}", f"--label={WORK}={work}"]
 
 
-def _config(step: Step, site: Site, inputs: Inputs, image: str, mounts: dict[str, Path], work: Path) -> str:
+def _config(
+    step: Step, site: Site, inputs: Inputs, *, image: str, mounts: dict[str, Path], work: Path, jobs: int
+) -> str:
     """Cibuildwheel's options as TOML, whose strings are JSON's."""
     quoted = json.dumps
     excludes = " ".join(f"--exclude {shlex.quote(name)}" for name in repair.EXTERNAL)
@@ -190,7 +200,7 @@ def _config(step: Step, site: Site, inputs: Inputs, image: str, mounts: dict[str
         + "}",
         "repair-wheel-command": quoted(f"auditwheel repair {excludes} -w {{dest_dir}} {{wheel}}"),
     }
-    variables = _environment(step, site, inputs).items()
+    variables = _environment(step, site, inputs, jobs).items()
     return "\n".join(
         [
             "[tool.cibuildwheel]",
@@ -203,6 +213,7 @@ def _config(step: Step, site: Site, inputs: Inputs, image: str, mounts: dict[str
 
 
 def _build(client: DockerClient, config: str, site: Site, work: Path, log: Path) -> Path:
+    work.mkdir()
     project.copy(site.project, work / "source")
     options, out = work / "cibuildwheel.toml", work / "built"
     options.write_text(config)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from uv import find_uv_bin
 
-from wheelmill import proc
+from wheelmill import lock, proc
 from wheelmill.errors import InputError, MissingError
 from wheelmill.store import Store, digest, write_atomic
 
@@ -89,6 +89,10 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
     """
     indexes = [os.environ.get(name) for name in INDEXES]
     key = digest([sorted(requirements), python, backend, indexes])
+    # A lock goes from machine to machine, each with an index of its own.
+    locked = digest([sorted(requirements), python, backend])
+    if store.lock_file is not None and locked in (rows := lock.read(store.lock_file)):
+        return rows[locked].pins
     pins = store.path("resolutions", f"{key}.txt")
     if not pins.exists():
         where = f" from torch's {backend} index" if backend else ""
@@ -100,6 +104,12 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
             args += ["--python-platform", PLATFORM, *_backend(backend)]
             _ask(store, args, index=backend or "default", log=log, what=what)
             write_atomic(pins, (work / "out.txt").read_bytes())
+    if store.lock_file is not None:
+        with store.lock("lock-file"):
+            said = lock.Resolution(
+                requirements=sorted(requirements), python=python, torch=backend, pins=pins.read_text()
+            )
+            lock.add(store.lock_file, locked, said)
     return pins.read_text()
 
 

@@ -45,6 +45,7 @@ class File:
     requires_python: str | None
     environments: tuple[str, ...]
     proven: bool
+    toolkit: str | None
 
 
 def _metadata(path: Path) -> bytes:
@@ -64,6 +65,10 @@ class _Proof(BaseModel):
     sha256: str
 
 
+class _Toolkit(BaseModel):
+    version: str = Field(pattern=r"^\d+\.\d+$")
+
+
 class Manifest(BaseModel):
     """What the index needs of the manifest beside a wheel. It is read from a folder, so it is not trusted."""
 
@@ -71,6 +76,7 @@ class Manifest(BaseModel):
     sha256: str = Field(pattern=r"^[0-9a-f]{64}$")
     environments: list[Annotated[str, Field(pattern=r"^(cpu|cu\d+)-torch\d+\.\d+$")]]
     proof: _Proof | None = None
+    toolkit: _Toolkit | None = None
 
 
 def describe(path: Path, manifest: Manifest) -> File:
@@ -91,6 +97,7 @@ def describe(path: Path, manifest: Manifest) -> File:
         requires_python=_requires_python(metadata),
         environments=tuple(manifest.environments),
         proven=manifest.proof is not None and manifest.proof.sha256 == sha256,
+        toolkit=manifest.toolkit.version if manifest.toolkit else None,
     )
 
 
@@ -122,10 +129,11 @@ def _link(file: File, prefix: str) -> str:
     href = html.escape(f"{prefix}files/{quote(file.path.name)}#sha256={file.sha256}")
     requires = html.escape(file.requires_python or "")
     python = f' data-requires-python="{requires}"' if requires else ""
+    built = f" built with CUDA {file.toolkit}" if file.toolkit else ""
     core = hashlib.sha256(file.metadata).hexdigest()
     return (
         f'<a href="{href}"{python} data-core-metadata="sha256={core}" data-dist-info-metadata="sha256={core}">'
-        f"{html.escape(file.path.name)}</a><br>"
+        f"{html.escape(file.path.name)}</a>{built}<br>"
     )
 
 

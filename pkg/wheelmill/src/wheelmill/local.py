@@ -61,8 +61,13 @@ class Local:
         with clock.part("torch"):
             torch = _torch_root(step, site, inputs, python, log)
         with clock.part("compile"):
-            env = backend.environ(step, inputs, python, torch, clock.work)
-            built = backend.Backend(site.project, python, env, clock.work, log).wheel()
+
+            def attempt(jobs: int) -> Path:
+                work = clock.work / f"jobs-{jobs}"
+                env = backend.environ(step, inputs, python, torch, work, jobs)
+                return backend.Backend(site.project, python, env, work, log).wheel()
+
+            built = backend.with_memory(attempt, backend.wanted_jobs(), site.reporter.note)
         with clock.part("repair"):
             return repair.repair(built, clock.work / "repaired", log)
 

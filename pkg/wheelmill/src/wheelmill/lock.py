@@ -1,0 +1,47 @@
+"""wheelmill.lock: every resolution of a matrix, pinned and hashed, to be kept with the project's sources."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel
+
+from wheelmill.errors import InputError
+from wheelmill.store import write_json
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME = "wheelmill.lock"
+
+
+class Resolution(BaseModel):
+    """What was asked for, and the pinned, hashed answer. `torch` is the variant whose own index served it."""
+
+    requirements: list[str]
+    python: str
+    torch: str | None
+    pins: str
+
+
+class _Lock(BaseModel):
+    version: Literal[1]
+    resolutions: dict[str, Resolution]
+
+
+def read(path: Path) -> dict[str, Resolution]:
+    """The locked resolutions by key; none where there is no file. Raises InputError where it cannot be understood."""
+    try:
+        return _Lock.model_validate_json(path.read_bytes()).resolutions
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read as a lock: {error}", remedy="restore it, or delete it to resolve anew"
+        ) from error
+
+
+def add(path: Path, key: str, resolution: Resolution) -> None:
+    """Add a resolution, in the order of keys, so that the same matrix gives the same file."""
+    rows = {**read(path), key: resolution}
+    write_json(path, _Lock(version=1, resolutions=rows).model_dump())

@@ -1,0 +1,77 @@
+"""Wheels of CUDA 12, built in an image whose toolkit is 12.4, and tried beside the torch that each names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from email.parser import BytesParser
+from pathlib import Path
+from typing import Any
+from zipfile import ZipFile
+
+import pytest
+
+from wheelmill import images
+
+from .conftest import ROOT, STORE, build_image, command
+
+WHEELS = {
+    "cu121-torch2.4": ("torch==2.4.*", "2.4.1+cu121"),
+    "cu124-torch2.5": ("torch==2.5.*", "2.5.1+cu124"),
+    "cu124-torch2.6": ("torch==2.6.*", "2.6.0+cu124"),
+}
+TARGETS = ["50", "60", "70", "80", "90"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    done = build_image("cu124")
+    assert done.returncode == 0, done.stderr
+    assert images.name_for("cu124", "debian") in done.stderr
+    out = tmp_path_factory.mktemp("wheels")
+    places = ["--matrix", ROOT / "matrix.yaml", "--store", STORE, "--out", out / "dist", "--site", out / "site"]
+    args = command("build", "--json", "--executor", "docker", "--base", "debian", *places, *WHEELS)
+    run = subprocess.run(args, cwd=out, text=True, stdout=subprocess.PIPE, check=False)
+    assert run.returncode == 0, run.stdout
+    return {row["wheel"]: Path(row["file"]) for row in json.loads(run.stdout)["wheels"]}
+
+
+def manifest(wheel: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(wheel.with_name(f"{wheel.name}.manifest.json").read_text())
+    return found
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_it_requires_its_torch_and_computes_beside_it(built: dict[str, Path], wheel: str) -> None:
+    requires, torch = WHEELS[wheel]
+    with ZipFile(built[wheel]) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        stated = BytesParser().parsebytes(archive.read(name))
+    assert stated.get_all("Requires-Dist") == [requires]
+    proof = manifest(built[wheel])["proof"]
+    assert proof["torch"] == torch
+    assert all(count > 10 for count in proof["computed"].values())
+
+
+@pytest.mark.parametrize("wheel", WHEELS)
+def test_manifest_and_page_name_the_toolkit_that_built_it(built: dict[str, Path], wheel: str) -> None:
+    said = manifest(built[wheel])
+    assert said["executor"] == "docker"
+    assert said["toolkit"] == {"provider": "image", "version": "12.4"}
+    page = (built[wheel].parents[1] / "site" / f"{wheel}.html").read_text()
+    assert "built with CUDA 12.4" in page
+    (library,) = said["libraries"]
+    assert library["sass"] == TARGETS
+    assert "libcudart.so.12" in library["needed"]
+
+
+def test_a_toolkit_that_knows_fewer_targets_is_an_error_unless_accepted(built: dict[str, Path], tmp_path: Path) -> None:
+    """cu128 asks for SM 10.0 and 12.0, which CUDA 12.4 does not compile for."""
+    places = ["--store", STORE, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
+    args = ["build", "--no-prove", "--executor", "docker", "--base", "debian", *places, "cu128-torch2.8"]
+    done = subprocess.run(
+        command(*args, "--matrix", ROOT / "matrix.yaml"), cwd=tmp_path, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 2
+    assert "is for SM 10.0, 12.0+PTX too" in done.stderr
+    assert "dropped: accept" in done.stderr
