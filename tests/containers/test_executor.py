@@ -105,7 +105,7 @@ def test_what_a_container_costs_beside_the_compiler_is_small(image: str, tmp_pat
     done = run(project, *DOCKER, "--store", STORE, "cpu-torch2.14")
     assert done.returncode == 0, done.stderr
     (row,) = json.loads(done.stdout)["wheels"]
-    parts = json.loads(Path(f"{row['file']}.manifest.json").read_text())["parts"]
+    parts = json.loads((project / f"{row['file']}.manifest.json").read_text())["parts"]
     print(f"a wheel of one function, start of the container to wheel on the host: {parts['compile']['seconds']} s")
     assert parts["compile"]["seconds"] < 10
 

@@ -50,7 +50,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option("--executor", type=click.Choice(["auto", "local", "docker"]), default="auto", show_default=True)
 @click.option("--base", type=click.Choice(["manylinux", "debian"]), help="Of images. Default: the one that is here.")
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
-@click.option("--lock", is_flag=True, help="Write wheelmill.lock; where it is, it is used without asking.")
+@click.option("--lock", is_flag=True, help="Add what is resolved to wheelmill.lock, which is used where it is.")
 @click.option("--same-major", is_flag=True, help="Let another minor of the CUDA's major build, as toolkit.minor does.")
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
@@ -80,7 +80,7 @@ def build(
     todo = plan.make(wanted, known, select)
     kept = Store(store or wanted.root / ".wheelmill")
     if lock or (wanted.root / NAME).exists():
-        kept.lock_file = wanted.root / NAME
+        kept.lock_file, kept.adds_to_lock = wanted.root / NAME, lock
     stated = wanted.project
     outputs = [kept.root, out, site, matrix_path]
     source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)

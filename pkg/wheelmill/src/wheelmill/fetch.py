@@ -104,7 +104,7 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
             args += ["--python-platform", PLATFORM, *_backend(backend)]
             _ask(store, args, index=backend or "default", log=log, what=what)
             write_atomic(pins, (work / "out.txt").read_bytes())
-    if store.lock_file is not None:
+    if store.lock_file is not None and store.adds_to_lock:
         with store.lock("lock-file"):
             said = lock.Resolution(
                 requirements=sorted(requirements), python=python, torch=backend, pins=pins.read_text()

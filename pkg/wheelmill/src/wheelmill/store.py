@@ -79,6 +79,7 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self.lock_file: Path | None = None
+        self.adds_to_lock = False
         self.started = f"{dt.datetime.now(dt.timezone.utc).strftime('%Y%m%dT%H%M%S.%f')}-{os.getpid()}"
         (self.root / "locks").mkdir(parents=True, exist_ok=True)
         (self.root / "tmp").mkdir(exist_ok=True)
