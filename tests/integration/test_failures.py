@@ -98,9 +98,12 @@ def test_an_older_compiler_beside_one_too_new_is_taken(tmp_path: Path, monkeypat
     assert toolkit.compiler(15).cxx == str(folder / "g++-12")
 
 
-def test_no_toolkit_of_that_cuda(mill: Mill) -> None:
-    done = mill(*root_build("cu121-torch2.4", "--store", str(STORE)), CUDA_HOME=None, CUDA_PATH=None)
-    said(done, 3, "no CUDA 12.1 toolkit on this machine", "CUDA_HOME")
+def test_no_toolkit_of_that_cuda(mill: Mill, tmp_path: Path) -> None:
+    """Locally, and where `auto` looks for a container engine in its place and finds none."""
+    nowhere = {"CUDA_HOME": None, "CUDA_PATH": None, "DOCKER_HOST": f"unix://{tmp_path}/absent.sock"}
+    asked = root_build("cu121-torch2.4", "--store", str(STORE))
+    said(mill(*asked, "--executor", "local", **nowhere), 3, "no CUDA 12.1 toolkit on this machine", "CUDA_HOME")
+    said(mill(*asked, **nowhere), 3, "no CUDA 12.1 toolkit on this machine", "no container engine answers", "CUDA_HOME")
 
 
 def test_no_network(mill: Mill, fresh: dict[str, str]) -> None:
