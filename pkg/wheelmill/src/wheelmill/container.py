@@ -92,15 +92,15 @@ class Docker:
             return backend.with_memory(attempt, backend.wanted_jobs(), site.reporter.note)
 
     def _image(self, step: Step, site: Site) -> str:
-        """The image of the step's CUDA, for cpu of the newest; of both bases the one that is here, manylinux first.
+        """The image of the step's CUDA, for cpu the newest that is here; of both bases manylinux first.
 
         Where another minor of the major will do, the nearest later one that is here, else the nearest earlier.
         """
-        wanted = step.wheel.cuda if step.wheel.cuda != "cpu" else list(images.load().cuda)[-1]
         bases: tuple[Base, ...] = (self.base,) if self.base else ("manylinux", "debian")
         here = {name for image in self.client.images.list() for name in image.tags}
-        tags = [wanted]
-        if site.same_major:
+        wanted = step.wheel.cuda
+        tags = list(images.load().cuda)[::-1] if wanted == "cpu" else [wanted]
+        if site.same_major and wanted != "cpu":
             others = [tag for tag in site.facts.cuda if tag[:4] == wanted[:4] and tag != wanted]
             tags += sorted(others, key=lambda tag: (tag < wanted, abs(int(tag[2:]) - int(wanted[2:]))))
         names = [images.name_for(tag, base) for tag in tags for base in bases]
