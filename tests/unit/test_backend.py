@@ -60,6 +60,13 @@ def test_a_build_starved_twice_says_what_it_was() -> None:
     assert "MAX_JOBS" in caught.value.remedy
 
 
+def test_a_build_starved_with_one_job_is_not_tried_again() -> None:
+    seen: list[int] = []
+    with pytest.raises(BuildError, match="lack of memory"):
+        backend.with_memory(failing(KILLED, 0, seen), 1, lambda _: None)
+    assert seen == [1]
+
+
 def test_another_failure_is_not_tried_again() -> None:
     seen: list[int] = []
     with pytest.raises(ProcessError):

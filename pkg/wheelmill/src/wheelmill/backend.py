@@ -70,7 +70,8 @@ def starved(output: str) -> bool:
 
 def with_memory(run: Callable[[int], T], first: int, tell: Callable[[str], None]) -> T:
     """Run a build with that many jobs, and once more with half of them where a compiler was killed for memory."""
-    for count in (first, max(1, first // 2)):
+    fewer = max(1, first // 2)
+    for count in dict.fromkeys((first, fewer)):  # one job cannot be halved, and is not tried twice
         try:
             return run(count)
         except proc.ProcessError as error:
@@ -79,7 +80,7 @@ def with_memory(run: Callable[[int], T], first: int, tell: Callable[[str], None]
             tell(f"note: a compiler was killed for lack of memory with {count} jobs at once")
             last = error
     raise BuildError(
-        f"a compiler was killed for lack of memory, with {max(1, first // 2)} jobs at once too\n{last}",
+        f"a compiler was killed for lack of memory, with {fewer} jobs at once too\n{last}",
         remedy="give the build more memory or swap, or set MAX_JOBS to 1",
     ) from last
 
