@@ -110,12 +110,58 @@ def test_what_a_container_costs_beside_the_compiler_is_small(image: str, tmp_pat
     assert parts["compile"]["seconds"] < 10
 
 
-def test_an_image_that_is_not_here(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_had(tmp_path: Path) -> None:
     project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
-    done = run(project, "--executor", "docker", "--base", "manylinux", "--no-prove")
-    assert done.returncode == 3
-    assert "is not here" in done.stderr
-    assert "wheelmill images build cu132 --base manylinux" in done.stderr
+    done = run(project, *DOCKER, "--base", "manylinux")
+    assert done.returncode == 3, done.stderr
+    assert "no manylinux image for cpu is here, and none can be made" in done.stderr
+
+
+def hungry(folder: Path, memory: str) -> subprocess.CompletedProcess[str]:
+    """Builds with two compilers at once, who want about 300 MB each, in a container of that memory."""
+    project = shutil.copytree(PROJECTS / "hungry", folder / "hungry")
+    (project / "LICENSE").write_text(str(folder))  # other sources than last time, or the store has the wheel
+    args = command("build", *DOCKER, "--store", STORE, "--memory", memory)
+    env = {**os.environ, "MAX_JOBS": "2"}
+    return subprocess.run(args, cwd=project, text=True, capture_output=True, check=False, env=env)
+
+
+def test_a_compiler_killed_for_memory_is_tried_again_with_half_the_jobs(image: str, tmp_path: Path) -> None:
+    """The container's limit lets the kernel kill one of two compilers, and is enough for one after the other."""
+    done = hungry(tmp_path, "450m")
+    assert done.returncode == 0, done.stderr
+    assert "a compiler was killed for lack of memory with 2 jobs at once" in done.stderr
+    assert "1 jobs" not in done.stderr
+
+
+def test_a_compiler_that_memory_never_suffices_for(image: str, tmp_path: Path) -> None:
+    done = hungry(tmp_path, "200m")
+    assert done.returncode == 4
+    assert "killed for lack of memory, with 1 jobs at once too" in done.stderr
+    assert "give the build more memory" in done.stderr
+    assert containers(STORE) == []
+
+
+def test_what_went_into_a_container_is_pinned_by_hash(image: str, tmp_path: Path) -> None:
+    """The lock that a build writes is what a build elsewhere takes, without asking an index."""
+    project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
+    (project / "seconds").write_text("0\n")
+    lock = tmp_path / "wheelmill.lock"
+    chosen = ("--lock-file", lock, "cpu-torch2.13")
+    done = run(project, *DOCKER, *chosen)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(lock.read_text())["resolutions"].values()
+    asked = {name.split("=")[0].split(">")[0] for row in rows for name in row["requirements"]}
+    assert {"setuptools", "torch"} <= asked
+    for row in rows:
+        pins = [line for line in row["pins"].splitlines() if "==" in line]
+        assert row["pins"].count("--hash=sha256:") >= len(pins) > 0
+    before = lock.read_bytes()
+    lock.write_bytes(before.replace(b"setuptools==", b"setuptools==0."))
+    shutil.rmtree(project / ".wheelmill")
+    done = run(project, *DOCKER, *chosen)
+    assert done.returncode != 0
+    assert "setuptools==0." in done.stderr
 
 
 def test_no_engine_and_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,7 @@ class ProcessError(BuildError):
         name = " ".join(Path(word).name for word in args[:3])
         super().__init__(f"`{name} …` ended with status {status}:\n{excerpt}")
         self.remedy = f"the whole output is in {log}"
-        self.output = output
+        self.status, self.output = status, output
 
 
 def _excerpt(output: str) -> list[str]:
