@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelmill import container, engine
+from wheelmill import engine, sandbox
 
 from .conftest import PROJECTS, ROOT, STORE, command
 
@@ -26,7 +26,7 @@ def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
 
 
 def containers(store: Path) -> list[str]:
-    listed = engine.connect().containers.list(all=True, filters={"label": f"{container.STORE}={store}"})
+    listed = engine.connect().containers.list(all=True, filters={"label": f"{sandbox.STORE}={store}"})
     return [found.name for found in listed]
 
 
@@ -140,6 +140,23 @@ def test_a_compiler_that_memory_never_suffices_for(image: str, tmp_path: Path) -
     assert "killed for lack of memory, with 1 jobs at once too" in done.stderr
     assert "give the build more memory" in done.stderr
     assert containers(STORE) == []
+
+
+def test_what_a_back_end_asks_for_is_there(image: str, tmp_path: Path) -> None:
+    """`asking` needs a package that only its back end names, and imports it while it builds."""
+    project = shutil.copytree(PROJECTS / "asking", tmp_path / "asking")
+    wheels = []
+    for executor in ("docker", "local"):
+        out = tmp_path / executor
+        done = run(project, *DOCKER, "--executor", executor, "--out", out)
+        assert done.returncode == 0, done.stderr
+        wheels.append(next(out.glob("*.whl")).read_bytes())
+    assert wheels[0] == wheels[1]
+    (project / "asking_backend.py").write_text("raise RuntimeError('no back end today')\n")
+    done = run(project, *DOCKER)
+    assert done.returncode == 4
+    assert "no back end today" in done.stderr
+    assert containers(project / ".wheelmill") == []
 
 
 def test_what_went_into_a_container_is_pinned_by_hash(image: str, tmp_path: Path) -> None:

@@ -166,6 +166,11 @@ def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path, l
     return env
 
 
+def without_torch(stated: Sequence[str]) -> list[str]:
+    """What a back end asks for, less torch, which the cell decides."""
+    return [text for text in stated if Requirement(text).name.lower() != "torch"]
+
+
 class Backend:
     """A project's back end, at work on a copy of its sources in `work`. Raises BuildError where it cannot be used."""
 
@@ -195,7 +200,7 @@ class Backend:
             stated = self._hooks.get_requires_for_build_wheel()
         except (BackendUnavailable, HookMissing) as error:
             raise self._unusable(error) from error
-        return [text for text in stated if Requirement(text).name.lower() != "torch"]
+        return without_torch(stated)
 
     def wheel(self) -> Path:
         """Build the wheel and return it."""

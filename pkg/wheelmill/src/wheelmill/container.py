@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shlex
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelmill import backend, engine, fetch, image_choice, images, proc, project, repair, toolkit
+from wheelmill import backend, engine, fetch, image_choice, images, proc, project, repair, sandbox, toolkit
 from wheelmill.errors import MissingError
 from wheelmill.names import listing, version_key
 from wheelmill.steps import pinned, serves_any_python, torch_headers
@@ -27,13 +26,8 @@ if TYPE_CHECKING:
     from wheelmill.steps import Clock, Inputs, Site
     from wheelmill.store import Store
 
-# Where a build container finds what the host fetched.
-INPUTS = Path("/inputs")
-# Every container carries the store and the work folder that it serves, so that a later run can sweep it.
-STORE, WORK = "org.wheelmill.store", "org.wheelmill.work"
 # Of what a local build sees, these are the host's own and mean nothing in a container.
 HOSTS = ("PATH", "HOME", "TMPDIR", "CC", "CXX", "CUDAHOSTCXX", "SYSTEMROOT", "LANG", "LC_ALL", "CMAKE_GENERATOR")
-SPARED_MEMORY = 1 << 30
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,7 +58,7 @@ class Docker:
                 identity, found = labels[images.CONTENT], labels["org.wheelmill.toolkit"]
                 kit = Toolkit(home=Path("/usr/local/cuda"), version=found, provider="image", identity=identity)
             gcc = labels.get("org.wheelmill.gcc", "")
-            return pinned(
+            inputs = pinned(
                 step,
                 site,
                 log,
@@ -73,29 +67,42 @@ class Docker:
                 compiler=Compiler(cc=f"gcc-{gcc}", cxx=f"g++-{gcc}", identity=labels[images.CONTENT]),
                 python=_python(pythons, None if serves_any_python(step, site) else step.python, image),
             )
+            more = self._requires(step, site, inputs, image, log)
+            if not more:
+                return inputs
+            stated = [*project.build_requirements(site.project), *more]
+            return replace(inputs, tools=fetch.resolve(site.store, stated, python=inputs.python, log=log))
 
     def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
         with clock.part("environment"):
-            mounts = {"tools": _tree(site, inputs.tools, inputs.python, None, log)}
-            if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
-                mounts["toolkit"] = inputs.toolkit.home.parent
-        with clock.part("torch"):
-            if site.project.imports_torch:
-                mounts["torch"] = _tree(site, inputs.torch, inputs.python, inputs.torch_backend, log)
-            else:
-                mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
+            mounts = _mounts(step, site, inputs, log)
         with clock.part("compile"):
             image = self._image(step, site)
-            limits = _limits(self.client, self.settings.memory)
+            limits = sandbox.limits(self.client, self.settings.memory)
 
             def attempt(load: backend.Load) -> Path:
                 work = clock.work / f"jobs-{load.jobs}-{load.threads}"
-                args = _create_args(site.store, mounts, work, limits)
+                args = sandbox.create_args(site.store, mounts, work, limits)
                 config = _config(_environment(step, site, inputs, load), inputs.python, image, args)
                 return _build(self.client, config, site, work, log)
 
             load = backend.load(site.project.compiled, len(step.wheel.sm), memory=limits.memory, cores=limits.cores)
             return backend.with_memory(attempt, load, site.reporter.note)
+
+    def _requires(self, step: Step, site: Site, inputs: Inputs, image: str, log: Path) -> list[str]:
+        """What the back end itself asks for (PEP 517), asked once in a container as closed as the build's."""
+        key = digest([image, site.project.sha256, inputs.tools, inputs.torch if site.project.imports_torch else None])
+        known = site.store.record("requires", key)
+        if known is None:
+            box = sandbox.Sandbox(
+                image=image,
+                python=inputs.python,
+                mounts=_mounts(step, site, inputs, log),
+                env=_environment(step, site, inputs, backend.ONE),
+            )
+            known = sandbox.requires(self.client, site, box, log)
+            site.store.put_record("requires", key, known)
+        return [str(text) for text in known]
 
     def _image(self, step: Step, site: Site) -> str:
         return image_choice.choose(self.client, self.settings.base, self.settings.images, step, site)
@@ -130,6 +137,18 @@ def _python(pythons: tuple[str, ...], wanted: str | None, image: str) -> str:
     return wanted
 
 
+def _mounts(step: Step, site: Site, inputs: Inputs, log: Path) -> dict[str, Path]:
+    """The folders that a container gets read-only, by their names under `/inputs`."""
+    mounts = {"tools": _tree(site, inputs.tools, inputs.python, None, log)}
+    if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
+        mounts["toolkit"] = inputs.toolkit.home.parent
+    if site.project.imports_torch:
+        mounts["torch"] = _tree(site, inputs.torch, inputs.python, inputs.torch_backend, log)
+    else:
+        mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
+    return mounts
+
+
 def _tree(site: Site, pins: str, python: str, variant: str | None, log: Path) -> Path:
     """A folder of installed packages for the container's Python, which finds them by PYTHONPATH."""
 
@@ -144,40 +163,18 @@ def _environment(step: Step, site: Site, inputs: Inputs, load: backend.Load) -> 
     inside = inputs
     if inputs.toolkit is not None and inputs.toolkit.provider == "pypi":
         moved = Toolkit(
-            home=INPUTS / "toolkit" / "home",
+            home=sandbox.INPUTS / "toolkit" / "home",
             version=inputs.toolkit.version,
             provider="pypi",
             identity=inputs.toolkit.identity,
         )
         inside = replace(inputs, toolkit=moved)
     python = Path("/opt/python/bin/python")
-    env = backend.environ(step, inside, python, INPUTS / "torch" / "torch", Path("/project"), load)
+    env = backend.environ(step, inside, python, sandbox.INPUTS / "torch" / "torch", Path("/project"), load)
     env = {name: value for name, value in env.items() if name not in HOSTS}
-    paths = [str(INPUTS / "tools"), *([str(INPUTS / "torch")] if site.project.imports_torch else [])]
-    tools = [str(INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
+    paths = [str(sandbox.INPUTS / "tools"), *([str(sandbox.INPUTS / "torch")] if site.project.imports_torch else [])]
+    tools = [str(sandbox.INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
     return {**env, "PYTHONPATH": ":".join(paths), "PATH": ":".join([*tools, "$PATH"])}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Limits:
-    """What a build container may use: bytes of memory, swap included, and cores."""
-
-    memory: int
-    cores: int
-
-
-def _limits(client: DockerClient, memory: int | None) -> Limits:
-    """The engine's machine, which may be smaller than this one, less a GiB of its memory."""
-    engines = client.info()
-    cores = min(int(engines["NCPU"]), len(os.sched_getaffinity(0)))
-    return Limits(memory=memory or max(int(engines["MemTotal"]) - SPARED_MEMORY, SPARED_MEMORY // 2), cores=cores)
-
-
-def _create_args(store: Store, mounts: dict[str, Path], work: Path, limits: Limits) -> list[str]:
-    volumes = [f"--volume={path}:{INPUTS / name}:ro" for name, path in mounts.items()]
-    closed = ["--network=none", "--cap-drop=ALL", "--security-opt=no-new-privileges", "--pids-limit=4096"]
-    bounds = [f"--memory={limits.memory}", f"--memory-swap={limits.memory}", f"--cpus={limits.cores}"]
-    return [*closed, *bounds, *volumes, f"--label={STORE}={store.root}", f"--label={WORK}={work}"]
 
 
 def _config(environment: dict[str, str], python: str, image: str, create_args: list[str]) -> str:
@@ -189,7 +186,7 @@ def _config(environment: dict[str, str], python: str, image: str, create_args: l
         "skip": quoted(""),
         "test-skip": quoted("*"),
         "dependency-versions": quoted("latest"),  # the image holds them; else constraints are written to /
-        "build-frontend": '{name = "build", args = ["--no-isolation"]}',
+        "build-frontend": '{name = "build", args = ["--no-isolation", "--skip-dependency-check"]}',
         "manylinux-x86_64-image": quoted(image),
         "container-engine": '{name = "docker", disable-host-mount = true, create-args = ' + quoted(create_args) + "}",
         "repair-wheel-command": quoted(f"auditwheel repair {excludes} -w {{dest_dir}} {{wheel}}"),
@@ -216,33 +213,13 @@ def _build(client: DockerClient, config: str, site: Site, work: Path, log: Path)
     try:
         proc.run(command, log=log, env={**env, "CIBW_ENABLE": "all"}, cwd=work)
     finally:
-        remove(client, WORK, str(work))
+        sandbox.remove(client, sandbox.WORK, str(work))
     (wheel,) = out.glob("*.whl")
     return wheel
-
-
-def remove(client: DockerClient, label: str, value: str) -> None:
-    """Remove every container under that label."""
-    from docker.errors import DockerException, NotFound
-
-    try:
-        for container in client.containers.list(all=True, filters={"label": f"{label}={value}"}):
-            with contextlib.suppress(NotFound):
-                container.remove(force=True)
-    except DockerException as error:
-        raise engine.explain(error) from error
-
-
-def sweep(client: DockerClient, store: Store) -> None:
-    """Remove what killed runs left running: containers of this store whose work folder is gone."""
-    for container in client.containers.list(all=True, filters={"label": f"{STORE}={store.root}"}):
-        work = container.labels.get(WORK, "")
-        if not Path(work).exists():
-            remove(client, WORK, work)
 
 
 def start(settings: Settings, store: Store) -> Docker:
     """The executor, once the engine answers and what killed runs left in it is gone. Raises MissingError."""
     client = engine.connect()
-    sweep(client, store)
+    sandbox.sweep(client, store)
     return Docker(client, settings)

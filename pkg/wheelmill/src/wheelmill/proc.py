@@ -34,14 +34,14 @@ class ProcessError(BuildError):
     """A command ended with a status other than 0. `output` holds what this command printed."""
 
     def __init__(self, args: Sequence[str], status: int, output: str, log: Path) -> None:
-        excerpt = "\n".join("    " + line for line in _excerpt(output))
+        lines = "\n".join("    " + line for line in excerpt(output))
         name = " ".join(Path(word).name for word in args[:3])
-        super().__init__(f"`{name} …` ended with status {status}:\n{excerpt}")
+        super().__init__(f"`{name} …` ended with status {status}:\n{lines}")
         self.remedy = f"the whole output is in {log}"
         self.status, self.output = status, output
 
 
-def _excerpt(output: str) -> list[str]:
+def excerpt(output: str) -> list[str]:
     """The lines from the first complaint on: what follows it is mostly its echo."""
     lines = [line for line in output.splitlines() if line.strip()]
     for cause in CAUSES:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The engine's own modules that shape a wheel: a change in one is another wheel.
 SHAPING = (
     *("backend.py", "container.py", "fetch.py", "label.py", "local.py"),
-    *("project.py", "repair.py", "steps.py", "toolkit.py"),
+    *("project.py", "repair.py", "sandbox.py", "steps.py", "toolkit.py"),
 )
 
 
