@@ -10,7 +10,7 @@ import pytest
 from docker.errors import ImageNotFound
 
 from wheelmill import engine, image_build, images
-from wheelmill.errors import BuildError, InputError
+from wheelmill.errors import BuildError, InputError, MissingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,7 +98,7 @@ def test_a_failed_build_quotes_its_end(tmp_path: Path) -> None:
 
 def test_a_build_container_that_resolves_no_names_says_how_it_might(tmp_path: Path) -> None:
     steps = ({"stream": "Err:1 Temporary failure resolving 'deb.example'\n"}, {"error": "returned 100"})
-    with pytest.raises(BuildError) as caught:
+    with pytest.raises(MissingError, match=r"Temporary failure resolving 'deb\.example'") as caught:
         ensure(Engine("wheelmill/debian:bookworm", build=steps), tmp_path)
     assert "--network host" in caught.value.remedy
 

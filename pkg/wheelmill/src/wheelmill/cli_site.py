@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from wheelmill.image_build import Site
     from wheelmill.images import Base
 
+LEAST_MEMORY = 64 << 20
 F = TypeVar("F", bound="Callable[..., Any]")
 
 OPTIONS = (
@@ -95,6 +96,9 @@ def _bytes(memory: str) -> int:
     from docker.utils import parse_bytes
 
     try:
-        return int(parse_bytes(memory))
+        limit = int(parse_bytes(memory))
     except DockerException as error:
         raise InputError(f"--memory {memory} is no amount of memory", remedy="write 8g, or 900m") from error
+    if limit < LEAST_MEMORY:
+        raise InputError(f"--memory {memory}: no compiler runs in so little", remedy="give 2g or more a compiler")
+    return limit

@@ -29,7 +29,11 @@ if TYPE_CHECKING:
 # static libraries that go again.
 SPACE = {True: 12_000_000_000, False: 2_500_000_000}
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-UNRESOLVED = re.compile(r"temporary failure (in name resolution|resolving)|could not resolve", re.IGNORECASE)
+# What apt and pip say where a mirror cannot be reached or is not trusted, long before the step fails for it.
+UNREACHED = re.compile(
+    r"[^\n]*(Failed to fetch|Could not connect|Could not resolve|Temporary failure|Could not fetch URL"
+    r"|[Cc]ertificate verif|CERTIFICATE_VERIFY)[^\n]*"
+)
 Tell = Callable[[str], None]
 _STEP = re.compile(r"Step (\d+/\d+) : ((?:FROM|COPY|RUN) .*)")
 
@@ -238,9 +242,10 @@ def _failure(image: Image, said: str, log: Path) -> MissingError | BuildError:
         return engine.explain_space(said.strip())
     last = [line for line in text.splitlines() if line.strip()][-12:]
     lines = "\n".join(f"    {line}" for line in (*last, said.strip()) if line)
-    hint = (
-        "let its containers use this machine's own network and names: --network host; "
-        if UNRESOLVED.search(text)
-        else ""
-    )
-    return BuildError(f"the image {image.name} cannot be built:\n{lines}", remedy=f"{hint}the whole output is in {log}")
+    if unreached := UNREACHED.search(text):
+        return MissingError(
+            f"the image {image.name} cannot be built: a mirror cannot be reached\n    {unreached.group().strip()}",
+            remedy="say how this site is reached (--apt-mirror, --pip-index, --ca, --network host); the whole output "
+            f"is in {log}",
+        )
+    return BuildError(f"the image {image.name} cannot be built:\n{lines}", remedy=f"the whole output is in {log}")

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 EXCERPT = 25
 # Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
 CAUSES = (
-    re.compile(r"(: (fatal )?error\b|\bld: |undefined reference|nvcc fatal|No space left|Error: )"),
+    re.compile(
+        r"(: (fatal )?error\b|\bld: |undefined reference|nvcc fatal|No space left|Error: |Error response from daemon)"
+    ),
     re.compile(r"error", re.IGNORECASE),
 )
 # Every command carries the work folder that it serves in its environment, so that a sweep can find it.
