@@ -68,6 +68,20 @@ def test_manifest_and_page_name_the_toolkit_that_built_it(built: dict[str, Path]
     assert "libcudart.so.12" in library["needed"]
 
 
+@pytest.mark.usefixtures("built")
+def test_the_image_holds_the_toolkit_and_of_static_libraries_the_runtimes_alone() -> None:
+    client, name = engine.connect(), images.name_for("cu124", "debian")
+    tools = "for tool in nvcc cuobjdump compute-sanitizer; do command -v $tool; done"
+    look = f"{tools}; find / -xdev -name '*.a' 2>/dev/null || :"
+    said: bytes = client.containers.run(name, ["bash", "-euc", look], network_mode="none", remove=True)
+    archives = {Path(line).name for line in said.decode().split() if line.endswith(".a")}
+    static = {archive for archive in archives if archive.startswith(("libcu", "libnv", "libnpp"))}
+    assert static == {"libcudart_static.a", "libcudadevrt.a"}
+    found = client.images.get(name)
+    assert found.attrs["Size"] < 4_000_000_000
+    assert found.labels["org.wheelmill.toolkit"] == "12.4"
+
+
 def test_a_toolkit_that_knows_fewer_targets_is_an_error_unless_accepted(built: dict[str, Path], tmp_path: Path) -> None:
     """cu128 asks for SM 10.0 and 12.0, which CUDA 12.4 does not compile for."""
     places = ["--store", STORE, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
