@@ -16,7 +16,7 @@ from uv import find_uv_bin
 
 from wheelmill import engine, images
 
-from .conftest import ROOT, STORE, build_image, command
+from .conftest import ROOT, STORE, command
 
 WHEELS = {
     "cu121-torch2.4": ("torch==2.4.*", "2.4.1+cu121"),
@@ -28,12 +28,10 @@ TARGETS = ["50", "60", "70", "80", "90"]
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    done = build_image("cu124")
-    assert done.returncode == 0, done.stderr
-    assert images.name_for("cu124", "debian") in done.stderr
+    """Built where no image of cu121 or cu124 need be: a build makes what it needs."""
     out = tmp_path_factory.mktemp("wheels")
     places = ["--matrix", ROOT / "matrix.yaml", "--store", STORE, "--out", out / "dist", "--site", out / "site"]
-    args = command("build", "--json", "--executor", "docker", "--base", "debian", *places, *WHEELS)
+    args = command("build", "--json", "--executor", "docker", "--base", "debian", "--network", "host", *places, *WHEELS)
     run = subprocess.run(args, cwd=out, text=True, stdout=subprocess.PIPE, check=False)
     assert run.returncode == 0, run.stdout
     return {row["wheel"]: Path(row["file"]) for row in json.loads(run.stdout)["wheels"]}

@@ -89,9 +89,10 @@ def client_at(root: Path, url: str = "http+docker://localhost") -> Any:
 
 
 def test_space_is_seen_on_a_local_engine_only(tmp_path: Path) -> None:
-    local, remote = client_at(tmp_path / "not" / "yet"), client_at(tmp_path, "https://elsewhere:2376")
+    local, remote = client_at(tmp_path), client_at(tmp_path, "http+docker://ssh")
     assert engine.free_space(local)
     assert engine.free_space(remote) is None
+    assert engine.free_space(client_at(tmp_path / "in" / "a" / "machine")) is None
     engine.require_space(remote, 1 << 60, "anything")
     engine.require_space(local, 1, "little")
     with pytest.raises(engine.NoSpaceError, match=r"too much needs .* GB are free"):

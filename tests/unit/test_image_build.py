@@ -103,9 +103,26 @@ def test_a_build_container_that_resolves_no_names_says_how_it_might(tmp_path: Pa
     assert "--network host" in caught.value.remedy
 
 
-def test_a_password_does_not_get_into_an_image(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="PIP_INDEX_URL holds a password"):
-        ensure(Engine("wheelmill/debian:bookworm"), tmp_path, pip_index="https://me:secret@pypi.example/simple")
+@pytest.mark.parametrize("secret", ["me:secret", "token"])
+def test_a_password_does_not_get_into_an_image(tmp_path: Path, secret: str) -> None:
+    with pytest.raises(InputError, match="PIP_INDEX_URL holds a user's name or token"):
+        ensure(Engine("wheelmill/debian:bookworm"), tmp_path, pip_index=f"https://{secret}@pypi.example/simple")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Could not connect to mirror.example:80 (10.0.0.1)",
+        "Curl error (6): Couldn't resolve host name for https://mirror.example/repodata/repomd.xml",
+        "Error: Failed to download metadata for repo 'cuda'",
+        "curl: (60) SSL certificate problem: self-signed certificate in certificate chain",
+        "Could not fetch URL https://pypi.example/simple/build/: There was a problem confirming the ssl certificate",
+    ],
+)
+def test_a_mirror_that_does_not_answer_is_not_a_broken_image(tmp_path: Path, said: str) -> None:
+    steps = ({"stream": f"{said}\n"}, {"error": "returned 1"})
+    with pytest.raises(MissingError, match="a mirror cannot be reached"):
+        ensure(Engine("wheelmill/debian:bookworm", build=steps), tmp_path)
 
 
 def test_a_full_disk_is_told_apart(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelmill import engine, image_build, image_choice, report
+from wheelmill import engine, image_build, image_choice, images, report
 from wheelmill.errors import MissingError
 from wheelmill.store import Store
 
@@ -27,7 +27,12 @@ def choose(
     """Chooses for a step of `cuda` beside the images that are `here`, with registries that do not answer."""
 
     def chooser(
-        cuda: str, *here: str, base: Base | None = None, same_major: bool = True, registry: bool = False
+        cuda: str,
+        *here: str,
+        base: Base | None = None,
+        same_major: bool = True,
+        registry: bool = False,
+        label: str | None = None,
     ) -> tuple[str, list[str]]:
         made: list[str] = []
 
@@ -39,7 +44,10 @@ def choose(
 
         monkeypatch.setattr(image_build, "ensure", ensure)
         step: Step = planned(f"torch: '>=2.4'\ncuda: [{cuda}]\n").steps[0]
-        client: Any = SimpleNamespace(images=SimpleNamespace(list=lambda: [SimpleNamespace(tags=list(here))]))
+        client: Any = SimpleNamespace(
+            api=SimpleNamespace(images=lambda: [{"RepoTags": list(here)}, {"RepoTags": None}])
+        )
+        monkeypatch.setattr(image_build, "label", lambda *_: label)
         site: Any = SimpleNamespace(
             facts=known, same_major=same_major, store=Store(tmp_path / "store"), reporter=report.Plain()
         )
@@ -54,6 +62,17 @@ def test_the_image_of_its_own_cuda_goes_first(choose: Callable[..., tuple[str, l
     assert choose("cu124", *here, base="debian") == ("wheelmill/cu124:debian", [])
     assert choose("cu126", *here) == ("wheelmill/cu124:manylinux", [])
     assert choose("cpu", *here) == ("wheelmill/cu124:manylinux", [])
+
+
+def test_one_of_another_definition_is_taken_and_told(
+    choose: Callable[..., tuple[str, list[str]]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert choose("cu124", "wheelmill/cu124:debian", label="older") == ("wheelmill/cu124:debian", [])
+    assert "wheelmill images build cu124 --base debian" in capsys.readouterr().err
+    image = images.find(images.load(), "cu124", "debian")
+    assert image is not None
+    choose("cu124", "wheelmill/cu124:debian", label=image_build.definition(image))
+    assert capsys.readouterr().err == ""
 
 
 def test_one_that_is_not_here_is_made(choose: Callable[..., tuple[str, list[str]]]) -> None:

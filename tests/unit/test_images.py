@@ -131,3 +131,13 @@ def test_bad_pins_are_refused_by_file_and_key(folder: Path, old: str, new: str, 
 def test_missing_pins_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"pins\.toml cannot be read"):
         images.load(tmp_path)
+
+
+def test_the_labels_release_is_the_toolkits(known: Facts) -> None:
+    """Steps ask for `12.4`, and a label names the full release: both name one row of the facts."""
+    pins = images.load()
+    for tag, cuda in pins.cuda.items():
+        label = re.search(r'org\.wheelmill\.toolkit="([^"]*)"', images.render(tag, pins))
+        assert label is not None
+        assert label[1] == (cuda.toolkit or "none")
+        assert cuda.toolkit is None or ".".join(cuda.toolkit.split(".")[:2]) == known.cuda[tag].minor

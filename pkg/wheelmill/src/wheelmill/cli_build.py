@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.utils import parse_wheel_filename
 
-from wheelmill import auto, container, facts, index, matrix, plan, project, report
+from wheelmill import auto, container, facts, index, matrix, plan, project, report, sandbox
 from wheelmill import build as engine
 from wheelmill.cli_site import container_options, container_settings
 from wheelmill.errors import WheelmillError
@@ -83,6 +83,7 @@ def build(
     todo = plan.make(wanted, known, select)
     kept = Store(store or wanted.root / ".wheelmill")
     kept.lock_file, kept.adds_to_lock = lock_file or wanted.root / NAME, lock
+    sandbox.sweep_left(kept)
     stated = wanted.project
     outputs = [kept.root, out, site, matrix_path, kept.lock_file]
     source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)

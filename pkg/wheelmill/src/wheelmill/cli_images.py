@@ -134,7 +134,7 @@ def build(
 
     An image whose content did not change is not built again.
     """
-    from wheelmill import engine, image_build
+    from wheelmill import engine, image_build, sandbox
     from wheelmill.store import Store
 
     pins = definitions.load()
@@ -142,6 +142,7 @@ def build(
     made = site(base_image, **where)
     logs = Store(store or Path.cwd() / ".wheelmill")
     client = engine.connect()
+    sandbox.sweep(client, logs)
     rows = []
     with report.choose([image.name for image in chosen]) as reporter:
         for image in chosen:

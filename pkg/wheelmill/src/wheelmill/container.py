@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
+import shutil
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelmill import backend, engine, fetch, image_choice, images, proc, project, repair, sandbox, toolkit
-from wheelmill.errors import MissingError
-from wheelmill.names import listing, version_key
+from wheelmill import backend, engine, fetch, image_choice, image_inside, proc, project, repair, sandbox, toolkit
+from wheelmill.errors import BuildError, MissingError
 from wheelmill.steps import pinned, serves_any_python, torch_headers
 from wheelmill.store import digest
 from wheelmill.toolkit import Compiler, Toolkit
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
 
 # Of what a local build sees, these are the host's own and mean nothing in a container.
 HOSTS = ("PATH", "HOME", "TMPDIR", "CC", "CXX", "CUDAHOSTCXX", "SYSTEMROOT", "LANG", "LC_ALL", "CMAKE_GENERATOR")
+
+# Every Python, as cibuildwheel 3 and as 2, the last one for Python 3.10, say it.
+GROUPS = "all" if sys.version_info >= (3, 11) else "cpython-freethreading cpython-prerelease"
+SHEBANG = re.compile(rb"#!/[^\n]*python[^\n]*\n|#!/bin/sh\n\'{3}exec\' [^\n]*\n\' \'{3}\n")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -47,27 +52,25 @@ class Docker:
     settings: Settings
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
-        image = self._image(step, site)
-        labels, pythons = _inspect(self.client, site.store, image)
+        inside = image_inside.look(self.client, site.store, self._image(step, site))
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         with site.store.adding_to_lock():
             kit = None
-            if facts is not None and labels.get("org.wheelmill.toolkit", "none") == "none":
+            if facts is not None and inside.toolkit is None:
                 kit = toolkit.pypi(site.store, facts, log)
-            elif facts is not None:
-                identity, found = labels[images.CONTENT], labels["org.wheelmill.toolkit"]
-                kit = Toolkit(home=Path("/usr/local/cuda"), version=found, provider="image", identity=identity)
-            gcc = labels.get("org.wheelmill.gcc", "")
+            elif facts is not None and inside.toolkit is not None:
+                home = Path("/usr/local/cuda")
+                kit = Toolkit(home=home, version=inside.toolkit, provider="image", identity=inside.identity)
             inputs = pinned(
                 step,
                 site,
                 log,
                 executor="docker",
                 kit=kit,
-                compiler=Compiler(cc=f"gcc-{gcc}", cxx=f"g++-{gcc}", identity=labels[images.CONTENT]),
-                python=_python(pythons, None if serves_any_python(step, site) else step.python, image),
+                compiler=Compiler(cc=f"gcc-{inside.gcc}", cxx=f"g++-{inside.gcc}", identity=inside.identity),
+                python=image_inside.python(inside, None if serves_any_python(step, site) else step.python),
             )
-            more = self._requires(step, site, inputs, image, log)
+            more = self._requires(step, site, inputs, inside.image, log)
             if not more:
                 return inputs
             stated = [*project.build_requirements(site.project), *more]
@@ -99,6 +102,7 @@ class Docker:
                 python=inputs.python,
                 mounts=_mounts(step, site, inputs, log),
                 env=_environment(step, site, inputs, backend.ONE),
+                limits=sandbox.limits(self.client, self.settings.memory),
             )
             known = sandbox.requires(self.client, site, box, log)
             site.store.put_record("requires", key, known)
@@ -106,35 +110,6 @@ class Docker:
 
     def _image(self, step: Step, site: Site) -> str:
         return image_choice.choose(self.client, self.settings.base, self.settings.images, step, site)
-
-
-def _inspect(client: DockerClient, store: Store, image: str) -> tuple[dict[str, str], tuple[str, ...]]:
-    """(labels, Pythons) of a local image."""
-    from docker.errors import DockerException
-
-    try:
-        found = client.images.get(image)
-        key = digest(found.id)
-        known = store.record("images", key)
-        if known is None:
-            listed = client.containers.run(image, ["ls", "/opt/python"], remove=True, network_mode="none")
-            known = [name[2:].split("-")[0] for name in listed.decode().split() if name.startswith("cp3")]
-            store.put_record("images", key, known)
-    except DockerException as error:
-        raise engine.explain(error) from error
-    pythons = {f"{name[0]}.{name[1:]}" for name in known if name != "39"}
-    return dict(found.labels), tuple(sorted(pythons, key=version_key))
-
-
-def _python(pythons: tuple[str, ...], wanted: str | None, image: str) -> str:
-    if wanted is None:
-        return [python for python in pythons if not python.endswith("t")][-1]
-    if wanted not in pythons:
-        raise MissingError(
-            f"the image {image} holds Python {listing(pythons)}, and the wheel is for {wanted}",
-            remedy="build it in the manylinux image (--base manylinux), which holds every Python",
-        )
-    return wanted
 
 
 def _mounts(step: Step, site: Site, inputs: Inputs, log: Path) -> dict[str, Path]:
@@ -146,7 +121,7 @@ def _mounts(step: Step, site: Site, inputs: Inputs, log: Path) -> dict[str, Path
         mounts["torch"] = _tree(site, inputs.torch, inputs.python, inputs.torch_backend, log)
     else:
         mounts["torch"] = torch_headers(site, inputs, step.torch_release, log)
-    return mounts
+    return {name: sandbox.readable(path) for name, path in mounts.items()}
 
 
 def _tree(site: Site, pins: str, python: str, variant: str | None, log: Path) -> Path:
@@ -154,8 +129,17 @@ def _tree(site: Site, pins: str, python: str, variant: str | None, log: Path) ->
 
     def make(folder: Path) -> None:
         fetch.install(site.store, pins, into=folder, python=python, log=log, backend=variant)
+        for program in (folder / "bin").glob("*"):
+            _any_python(program)
 
     return site.store.entry("trees", digest([python, pins]), make)
+
+
+def _any_python(program: Path) -> None:
+    """Let a script that names this machine's interpreter run under whichever Python is first on PATH."""
+    text = program.read_bytes()
+    if found := SHEBANG.match(text):
+        program.write_bytes(b"#!/usr/bin/env python\n" + text[found.end() :])
 
 
 def _environment(step: Step, site: Site, inputs: Inputs, load: backend.Load) -> dict[str, str]:
@@ -173,8 +157,15 @@ def _environment(step: Step, site: Site, inputs: Inputs, load: backend.Load) -> 
     env = backend.environ(step, inside, python, sandbox.INPUTS / "torch" / "torch", Path("/project"), load)
     env = {name: value for name, value in env.items() if name not in HOSTS}
     paths = [str(sandbox.INPUTS / "tools"), *([str(sandbox.INPUTS / "torch")] if site.project.imports_torch else [])]
-    tools = [str(sandbox.INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
-    return {**env, "PYTHONPATH": ":".join(paths), "PATH": ":".join([*tools, "$PATH"])}
+    tools = [str(sandbox.INPUTS / "tools" / "bin")]
+    tools += [str(sandbox.INPUTS / "toolkit" / "home" / "bin")] if "toolkit" in env.get("CUDA_HOME", "") else []
+    return {**env, "PYTHONPATH": ":".join(paths), "PATH": ":".join(tools)}
+
+
+def _evaluated(name: str, value: str) -> str:
+    """A variable as cibuildwheel takes it, which evaluates each as bash does a word in double quotes."""
+    word = re.sub(r'([\\"$`])', r"\\\1", value)
+    return f"{word}:$PATH" if name == "PATH" else word
 
 
 def _config(environment: dict[str, str], python: str, image: str, create_args: list[str]) -> str:
@@ -189,14 +180,17 @@ def _config(environment: dict[str, str], python: str, image: str, create_args: l
         "build-frontend": '{name = "build", args = ["--no-isolation", "--skip-dependency-check"]}',
         "manylinux-x86_64-image": quoted(image),
         "container-engine": '{name = "docker", disable-host-mount = true, create-args = ' + quoted(create_args) + "}",
-        "repair-wheel-command": quoted(f"auditwheel repair {excludes} -w {{dest_dir}} {{wheel}}"),
+        "repair-wheel-command": quoted(
+            # A wheel that cannot be repaired comes out as it is, and is told by its tag.
+            f"auditwheel repair {excludes} -w {{dest_dir}} {{wheel}} || cp {{wheel}} {{dest_dir}}"
+        ),
     }
     return "\n".join(
         [
             "[tool.cibuildwheel]",
             *(f"{name} = {value}" for name, value in rows.items()),
             "[tool.cibuildwheel.environment]",
-            *(f"{name} = {quoted(value)}" for name, value in environment.items()),
+            *(f"{name} = {quoted(_evaluated(name, value))}" for name, value in environment.items()),
             "",
         ]
     )
@@ -211,15 +205,34 @@ def _build(client: DockerClient, config: str, site: Site, work: Path, log: Path)
     command += ["--output-dir", str(out), str(work / "source")]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("CIBW_", "PYTHON"))}
     try:
-        proc.run(command, log=log, env={**env, "CIBW_ENABLE": "all"}, cwd=work)
+        proc.run(command, log=log, env={**env, "CIBW_ENABLE": GROUPS}, cwd=work)
+    except proc.ProcessError as error:
+        if sandbox.UNSEEN in error.output:
+            raise sandbox.unseen() from error
+        if "pure Python wheel" in error.output:
+            raise repair.pure(site.project.root.name) from error
+        raise
     finally:
         sandbox.remove(client, sandbox.WORK, str(work))
     (wheel,) = out.glob("*.whl")
+    if any(tag.startswith("linux_") for tag in repair.platforms(wheel)):
+        kept = shutil.copy2(wheel, log.parent)
+        raise BuildError(
+            f"auditwheel cannot give {wheel.name} a manylinux tag: "
+            + "\n".join(f"    {line}" for line in proc.excerpt(log.read_text(errors="replace"))),
+            remedy=f"the wheel as it was built is {kept}, the whole output is in {log}",
+        )
     return wheel
 
 
 def start(settings: Settings, store: Store) -> Docker:
     """The executor, once the engine answers and what killed runs left in it is gone. Raises MissingError."""
     client = engine.connect()
+    if shutil.which("docker") is None:
+        raise MissingError(
+            "a container engine answers, and its command line `docker`, which cibuildwheel calls, is not on PATH",
+            remedy="install it (Debian, Ubuntu: apt install docker.io), or build without containers: --executor local",
+        )
     sandbox.sweep(client, store)
+    store.put_record(*sandbox.STARTED, {})
     return Docker(client, settings)

@@ -146,15 +146,14 @@ def explain_space(said: str) -> NoSpaceError:
 
 
 def free_space(client: DockerClient) -> int | None:
-    """Bytes free where the engine keeps images; None where that cannot be seen, as with a remote engine."""
-    if not client.api.base_url.startswith(("http+docker://", "http://localhost")):
+    """Bytes free where the engine keeps images; None where that cannot be seen, as with an engine elsewhere."""
+    if client.api.base_url != "http+docker://localhost":
         return None
     root = Path(client.info()["DockerRootDir"])
-    while not root.is_dir():
-        if root == root.parent:
-            return None
-        root = root.parent
-    return shutil.disk_usage(root).free
+    try:  # an engine in a machine of its own names a folder that is not here
+        return shutil.disk_usage(root).free if root.is_dir() else None
+    except OSError:
+        return None
 
 
 def require_space(client: DockerClient, needed: int, what: str) -> None:

@@ -89,8 +89,7 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
     """
     indexes = [os.environ.get(name) for name in INDEXES]
     key = digest([sorted(requirements), python, backend, indexes])
-    # A lock goes from machine to machine, each with an index of its own.
-    locked = digest([sorted(requirements), python, backend])
+    locked = lock.key_of(requirements, python, backend)
     if store.lock_file is not None and locked in (rows := lock.read(store.lock_file)):
         return rows[locked].pins
     pins = store.path("resolutions", f"{key}.txt")
@@ -109,7 +108,7 @@ def resolve(store: Store, requirements: Sequence[str], *, python: str, log: Path
             said = lock.Resolution(
                 requirements=sorted(requirements), python=python, torch=backend, pins=pins.read_text()
             )
-            lock.add(store.lock_file, locked, said)
+            lock.add(store.lock_file, said)
     return pins.read_text()
 
 

@@ -29,10 +29,11 @@ if TYPE_CHECKING:
 # static libraries that go again.
 SPACE = {True: 12_000_000_000, False: 2_500_000_000}
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
-# What apt and pip say where a mirror cannot be reached or is not trusted, long before the step fails for it.
+# What apt, dnf, curl and pip say where a mirror cannot be reached or is not trusted, long before the step fails for it.
 UNREACHED = re.compile(
-    r"[^\n]*(Failed to fetch|Could not connect|Could not resolve|Temporary failure|Could not fetch URL"
-    r"|[Cc]ertificate verif|CERTIFICATE_VERIFY)[^\n]*"
+    r"[^\n]*(Failed to fetch|Could not connect|Could(n't| not) resolve|Temporary failure|Could not fetch URL"
+    r"|[Cc]ertificate verif|CERTIFICATE_VERIFY|Failed to download metadata|Failed to connect to"
+    r"|SSL certificate problem|Curl error)[^\n]*"
 )
 Tell = Callable[[str], None]
 _STEP = re.compile(r"Step (\d+/\d+) : ((?:FROM|COPY|RUN) .*)")
@@ -122,14 +123,19 @@ def content_of(files: Mapping[str, tuple[bytes, int]], dockerfile: str, args: Ma
     return sha.hexdigest()
 
 
+def definition(image: Image) -> str:
+    """SHA-256 over this engine's own part of an image: its Dockerfile, the files beside it and its arguments."""
+    return content_of(dict(context(images.FOLDER)), image.dockerfile, image.args, "")
+
+
 def _args(image: Image, site: Site, base: str) -> dict[str, str]:
     proxies = {name: os.environ[name] for name in PROXIES if name in os.environ}
     mirrors = {"APT_MIRROR": site.apt_mirror if image.base == "debian" else None, "PIP_INDEX_URL": site.pip_index}
     given = {name: value for name, value in mirrors.items() if value}
     for name, value in given.items():
-        if urlsplit(value).password is not None:
+        if urlsplit(value).username is not None:
             raise InputError(
-                f"the address in {name} holds a password, which would stay readable in the image",
+                f"the address in {name} holds a user's name or token, which would stay readable in the image",
                 remedy="give an address without one: a mirror inside the site, or a proxy that adds it",
             )
     return {**proxies, **image.args, **given, "BASE_IMAGE": base}
@@ -168,12 +174,14 @@ def _bootstrapped(suite: str, site: Site, tell: Tell, log: Path) -> str:
         if error.status != MissingError.exit_code:
             raise
         said, _, remedy = error.output.strip().rpartition("what to do: ")
-        why = said.strip().splitlines()[0].removeprefix("bootstrap-debian: ")
+        told = [line.removeprefix("bootstrap-debian:").strip() for line in said.splitlines()]
+        why = next((line for line in reversed(told) if line), "")
         raise engine.NoImageError(f"{name} cannot be made here: {why}", remedy=remedy) from error
     return name
 
 
 def _pull(client: DockerClient, name: str, hint: str) -> None:
+    from docker.credentials.errors import StoreError
     from docker.errors import APIError
 
     repository, _, tag = name.partition("@") if "@" in name else name.rpartition(":")
@@ -185,6 +193,8 @@ def _pull(client: DockerClient, name: str, hint: str) -> None:
                 raise engine.explain_pull(name, event["error"], remedy=hint)
     except APIError as error:
         raise engine.explain_pull(name, str(error.explanation or error), remedy=hint) from error
+    except StoreError as error:
+        raise _credentials(error) from error
 
 
 def archive(files: Mapping[str, tuple[bytes, int]]) -> io.BytesIO:
@@ -203,6 +213,7 @@ def _events(
     client: DockerClient, image: Image, recipe: _Recipe, network: str | None, log: Path
 ) -> Generator[dict[str, Any], None, None]:
     """The build's events as they come; closing the generator, as Ctrl-C does, ends the build in the engine."""
+    from docker.credentials.errors import StoreError
     from docker.errors import APIError
 
     try:
@@ -212,7 +223,7 @@ def _events(
             dockerfile=image.dockerfile,
             tag=image.name,
             buildargs=dict(recipe.args),
-            labels={images.CONTENT: recipe.content},
+            labels={images.CONTENT: recipe.content, images.DEFINITION: definition(image)},
             network_mode=network,
             rm=True,
             forcerm=True,
@@ -220,6 +231,15 @@ def _events(
         )
     except APIError as error:
         raise _failure(image, str(error.explanation or error), log) from error
+    except StoreError as error:
+        raise _credentials(error) from error
+
+
+def _credentials(error: Exception) -> MissingError:
+    return MissingError(
+        f"the helper that keeps registry passwords does not run: {error}",
+        remedy="install it, or remove credsStore and credHelpers from Docker's config.json (~/.docker)",
+    )
 
 
 def _follow(image: Image, events: Iterable[dict[str, Any]], tell: Tell, log: Path) -> None:

@@ -42,11 +42,12 @@ def choose(client: DockerClient, base: Base | None, made: image_build.Site, step
     """
     bases = (base,) if base else BASES
     tags = _tags(step, site)
-    here = {name for image in client.images.list() for name in image.tags}
-    for name in (images.name_for(tag, one) for tag in tags for one in bases):
-        if name in here:
-            return name
     pins = images.load()
+    here = {name for row in client.api.images() for name in row["RepoTags"] or ()}
+    for tag, one in ((tag, one) for tag in tags for one in bases):
+        if (name := images.name_for(tag, one)) in here:
+            _compare(client, images.find(pins, tag, one), site)
+            return name
     refused: list[MissingError] = []
     for one in bases:
         image = _definition(pins, tags, one)
@@ -54,7 +55,9 @@ def choose(client: DockerClient, base: Base | None, made: image_build.Site, step
             continue
         try:
             _make(client, pins, image, made, step, site)
-        except engine.NoImageError as error:
+        except engine.NoSpaceError:
+            raise
+        except MissingError as error:  # no registry, or no mirror of what goes into the image
             refused.append(error)
             site.reporter.note(f"note: {error}")
         else:
@@ -68,6 +71,18 @@ def choose(client: DockerClient, base: Base | None, made: image_build.Site, step
         f"no {base or 'container'} image for {step.wheel.cuda} is here, and none can be made: {why}",
         remedy="; or ".join(dict.fromkeys(error.remedy for error in refused)),
     )
+
+
+def _compare(client: DockerClient, image: Image | None, site: Site) -> None:
+    """Say so where an image was made of other files than `docker/` holds now."""
+    if image is None:
+        return
+    made = image_build.label(client, image.name, images.DEFINITION)
+    if made is not None and made != image_build.definition(image):
+        site.reporter.note(
+            f"note: the image {image.name} was made of another definition than this engine's; to make it anew: "
+            f"wheelmill images build {image.tag} --base {image.base}"
+        )
 
 
 def _make(client: DockerClient, pins: Pins, image: Image, made: image_build.Site, step: Step, site: Site) -> None:

@@ -26,7 +26,7 @@ else:
 Base = Literal["manylinux", "debian"]
 FOLDER = Path(__file__).parent / "docker"
 TEMPLATE, PINS = "Dockerfile.template", "pins.toml"
-CONTENT = "org.wheelmill.content"
+CONTENT, DEFINITION = "org.wheelmill.content", "org.wheelmill.definition"
 
 _PLACE = re.compile(r"@([a-z_0-9]+)@")
 _DIGEST = re.compile(r"sha256:[0-9a-f]{64}")

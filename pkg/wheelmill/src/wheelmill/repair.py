@@ -46,10 +46,7 @@ def repair(wheel: Path, out: Path, log: Path) -> Path:
         )
     except proc.ProcessError as error:
         if "does not look like a platform wheel" in error.output or "No ELF" in error.output:
-            raise BuildError(
-                f"{wheel.name} holds no compiled library: the build back end built a pure-Python wheel",
-                remedy="look in the build log for why the extension was left out",
-            ) from error
+            raise pure(wheel.name) from error
         raise
     repaired = list(out.glob("*.whl"))
     if not repaired:  # auditwheel leaves a wheel alone that has nothing to repair
@@ -57,6 +54,14 @@ def repair(wheel: Path, out: Path, log: Path) -> Path:
         shutil.copy2(wheel, out)
         return out / wheel.name
     return repaired[0]
+
+
+def pure(name: str) -> BuildError:
+    """For a wheel without a compiled library."""
+    return BuildError(
+        f"{name} holds no compiled library: the build back end built a pure-Python wheel",
+        remedy="look in the build log for why the extension was left out",
+    )
 
 
 def platforms(wheel: Path) -> tuple[str, ...]:

@@ -273,7 +273,11 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
     repaired = site.executor.wheel(step, site, inputs, clock, log)
     with clock.part("label"):
         releases = _releases(step, site.facts)
-        labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), clock.work, log)
+        try:
+            labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), clock.work, log)
+        except BaseException:
+            shutil.copy2(repaired, log.parent)  # what was built comes out, beside its log
+            raise
     shutil.move(labelled, folder / labelled.name)
     write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
 
