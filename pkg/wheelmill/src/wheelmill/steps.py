@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wheelmill import __version__, backend, check, elf, fetch, label, repair
+from wheelmill import __version__, backend, check, elf, fetch, label, repair, sbom
 from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.store import digest, file_sha256, write_json
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The engine's own modules that shape a wheel: a change in one is another wheel.
 SHAPING = (
     *("backend.py", "container.py", "fetch.py", "label.py", "local.py"),
-    *("project.py", "repair.py", "steps.py", "toolkit.py"),
+    *("project.py", "repair.py", "sbom.py", "steps.py", "toolkit.py"),
 )
 
 
@@ -237,6 +237,7 @@ def _record(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> 
         "torch": step.torch_release,
         "python": inputs.python,
         "compiler": inputs.compiler.cxx,
+        "image": inputs.compiler.identity if inputs.executor == "docker" else None,
         "sm": list(step.wheel.sm),
         "parts": clock.parts,
     }
@@ -247,7 +248,15 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
     repaired = site.executor.wheel(step, site, inputs, clock, log)
     with clock.part("label"):
         releases = _releases(step, site.facts)
-        labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), clock.work, log)
+        labelled = label.relabel(
+            repaired,
+            step.wheel,
+            releases,
+            repair.platforms(repaired),
+            clock.work,
+            log,
+            carried=lambda name, version: sbom.members(step, site, inputs, repaired, (name, version), log),
+        )
     shutil.move(labelled, folder / labelled.name)
     write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
 
