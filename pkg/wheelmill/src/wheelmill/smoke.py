@@ -3,11 +3,14 @@
 usage: python smoke.py JOB.json RESULT.json
 
 The job names the distribution, its version, its modules, the torch release it must find, and where stated
-the operators' namespace and the module of samples. The result says what was found and run, or the error.
+the operators' namespace and the module of samples. The result says what was found and run, or the error, and `at`
+what it was doing, which is written before each part, so that it outlives a crash.
 
 A module of samples offers OPERATORS (name → operator, whose `op` is the overload to call), DTYPES, TOLERANCES
 (dtype → rtol, atol) and samples(operator, device, dtype), each with `args` and a float64 `reference()`.
 """
+
+from __future__ import annotations
 
 import importlib
 import importlib.metadata
@@ -16,7 +19,10 @@ import platform
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def operators(torch: Any, namespace: str) -> list[str]:
@@ -39,9 +45,11 @@ def compute(torch: Any, module: Any) -> dict[str, int]:
     return counts
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
+def run(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
+    at("importing torch")
     import torch
 
+    at("looking at what was installed")
     result = {"python": platform.python_version(), "torch": torch.__version__, "cuda": torch.version.cuda}
     found = importlib.metadata.version(job["distribution"])
     if found != job["version"]:
@@ -49,6 +57,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     if torch.__version__.split("+")[0] != job["torch"]:
         raise RuntimeError(f"the install replaced torch {job['torch']} by {torch.__version__}")
     for name in job["modules"]:
+        at(f"importing {name}")
         importlib.import_module(name)
     result["imported"] = job["modules"]
     if job["namespace"]:
@@ -56,6 +65,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         if not result["operators"]:
             raise RuntimeError(f"the wheel registers no operator under {job['namespace']}::")
     if job["samples"]:
+        at("computing")
         result["computed"] = compute(torch, importlib.import_module(job["samples"]))
         unsampled = [name for name in result["operators"] if not result["computed"].get(name)]
         if unsampled:
@@ -65,10 +75,16 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 def main(job_path: str, result_path: str) -> int:
     job = json.loads(Path(job_path).read_text())
+    told: dict[str, Any] = {"version": 1, "at": "", "error": None}
+
+    def at(what: str) -> None:
+        told["at"] = what
+        Path(result_path).write_text(json.dumps(told))
+
     try:
-        result = {"version": 1, "error": None, **run(job)}
+        result = {**told, **run(job, at), "at": "the end"}
     except Exception as error:
-        result = {"version": 1, "error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        result = {**told, "error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
     Path(result_path).write_text(json.dumps(result, indent=1))
     return 0 if result["error"] is None else 1
 
