@@ -44,7 +44,7 @@ def build_session(cuda: str) -> None:
     def build(session: nox.Session) -> None:
         install(session)
         ids = any(argument.startswith((f"{cuda}-torch", f"{cuda}-stable")) for argument in session.posargs)
-        session.run("wheelmill", "build", *session.posargs, *(() if ids else (cuda,)))
+        session.run("wheelmill", "build", "--repro", *session.posargs, *(() if ids else (cuda,)))
 
 
 for tag in CUDAS:

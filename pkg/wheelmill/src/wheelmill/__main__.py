@@ -24,6 +24,7 @@ VERBS = {
     "plan": "cli_plan",
     "build": "cli_build",
     "cover": "cli_cover",
+    "repro": "cli_repro",
     "index": "cli_index",
     "images": "cli_images",
 }

@@ -55,8 +55,17 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
 )
+@click.option(
+    "--in",
+    "scope",
+    type=click.Choice(["first", "torches", "all"]),
+    default="torches",
+    show_default=True,
+    help="Prove in the first cell that is available, in one for each torch, or in all.",
+)
+@click.option("--repro", is_flag=True, help="Build each wheel a second time too; other bytes are an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print what became of each wheel as JSON.")
-def build(
+def build(  # noqa: PLR0913  a verb has as many as it has options
     *,
     select: tuple[str, ...],
     matrix_path: Path,
@@ -69,6 +78,8 @@ def build(
     lock: bool,
     same_major: bool,
     prove: bool,
+    scope: engine.Scope,
+    repro: bool,
     as_json: bool,
 ) -> None:
     """Build, check and prove the wheels that SELECT names (globs on ids; all without one), and index them.
@@ -90,11 +101,11 @@ def build(
             facts=known,
             matrix=wanted,
             project=source,
-            executor=_executor(executor, toolkit, base, kept),
+            executor=executor_of(executor, toolkit, base, kept),
             reporter=reporter,
             same_major=same_major or wanted.toolkit_minor == "same-major",
         )
-        outcomes = engine.run(todo, shared, out, proving=prove)
+        outcomes = engine.run(todo, shared, out, scope=scope if prove else None, repeat=repro)
     pages = _index(outcomes, out, site)
     if as_json:
         click.echo(json.dumps(engine.to_json(outcomes), indent=1))
@@ -106,7 +117,8 @@ def build(
     _raise_failures(outcomes)
 
 
-def _executor(name: str, provider: Provider, base: Base | None, store: Store) -> Executor:
+def executor_of(name: str, provider: Provider, base: Base | None, store: Store) -> Executor:
+    """The executor of that name, ready to build."""
     if name == "local":
         return Local(provider)
     if name == "auto":

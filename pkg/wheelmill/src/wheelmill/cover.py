@@ -6,7 +6,7 @@ import shutil
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelmill import index, interpreters, trial
+from wheelmill import claims, index, interpreters, trial
 from wheelmill.check import Finding
 from wheelmill.errors import InputError
 from wheelmill.names import version_key
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelmill.claims import Place
+    from wheelmill.index import File
     from wheelmill.store import Store
     from wheelmill.trial import Result, Subject
 
@@ -209,15 +210,16 @@ def publish(made: Report, wheel: Path) -> None:
     write_json(wheel.with_name(wheel.name + index.COVER), to_json(made))
 
 
-def subject_of(path: Path, **asked: Any) -> Subject:
-    """A wheel to try, ours where the manifest beside it says so. Raises InputError where it holds nothing to import."""
-    from wheelmill import claims
+def subject_of(path: Path, *, file: File | None = None, **asked: Any) -> Subject:
+    """A wheel to try: `file` where it is ours, else what the manifest beside it says.
 
+    Raises InputError where it holds nothing to import.
+    """
     claim = claims.read(path)
     if not claim.modules:
         raise InputError(
             f"{path.name} holds no module, so there is nothing to import and nothing is proven",
             remedy="let the build put the extension or its Python package into the wheel",
         )
-    file, ours = index.any_wheel(path)
-    return trial.Subject(file=file, claim=claim, ours=ours, **asked)
+    found, ours = (file, True) if file is not None else index.any_wheel(path)
+    return trial.Subject(file=found, claim=claim, ours=ours, **asked)

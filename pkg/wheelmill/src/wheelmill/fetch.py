@@ -184,7 +184,8 @@ def _blocks(pins: str) -> list[str]:
 
 def _split(pins: str, args: list[str], work: Path, log: Path) -> tuple[str, str]:
     """(what uv's cache holds of these pins, the rest)."""
-    there, absent = [], []
+    there: list[str] = []
+    absent: list[str] = []
     for block in _blocks(pins):
         (work / "pins.txt").write_text(block)
         (absent if downloads(args, work, log) else there).append(block)

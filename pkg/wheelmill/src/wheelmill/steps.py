@@ -261,6 +261,18 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
     write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
 
 
+def scratch(step: Step, site: Site, work: Path) -> Path:
+    """Build a step from its pinned inputs into `work`, whatever the store has, and return the labelled wheel."""
+    log = site.store.log(f"{step.wheel.id}.scratch")
+    inputs = site.executor.pin(step, site, log)
+    step = fitted(step, site, inputs.toolkit)
+    folder = work / "entry"
+    folder.mkdir()
+    _make(step, site, inputs, _key(step, site, inputs), folder, log)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
+
+
 def _sound(folder: Path) -> bool:
     """Whether an entry of the store still holds the wheel that it recorded."""
     try:

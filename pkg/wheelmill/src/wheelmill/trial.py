@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import sys
 import time
@@ -241,14 +242,22 @@ def _smoke(subject: Subject, place: Place, python: Path, work: Path, log: Path) 
         proc.run(command, log=log, cwd=work, env=env, timeout=subject.timeout)
     except proc.ProcessError as error:
         ended = error
-    told: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {"at": "start", "error": None}
-    error = told.pop("error", None)
-    if error is None and ended is None and told["at"] == "the end":
+    told: dict[str, Any] = json.loads(result.read_text()) if result.exists() else {"at": "start"}
+    at, said, trace = told.pop("at"), told.pop("error", None), told.pop("trace", None)
+    if at == "the end" and said is None and ended is None:
         return "pass", None, told
-    error = error or _died(ended, told["at"])
-    if told["at"] in ("start", "importing torch"):
-        return "not-available", f"torch {place.release} itself does not import here: {error}", None
-    return "fail", error, told
+    with log.open("a") as out:
+        out.write(f"{trace or ''}\n")
+    said = _placeless(said, work) if said else _died(ended, at)
+    if at in ("start", "importing torch"):
+        return "not-available", f"torch {place.release} itself does not import here: {said}", None
+    return "fail", said, None
+
+
+def _placeless(error: str, work: Path) -> str:
+    """An error without the folder that it happened in, so that it reads the same wherever it is met."""
+    folder = re.compile(re.escape(str(work)) + r"/(env/lib/python[\w.]+/site-packages/)?")
+    return folder.sub("", error)
 
 
 def _died(error: proc.ProcessError | None, at: str) -> str:
