@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelmill import claims, cover, cover_view, index, proc, trial
+from wheelmill import claims, cover, cover_view, index, proc, smoke, trial
 
 from .test_claims import wheel
 
@@ -134,3 +134,13 @@ def test_what_is_asked_is_part_of_a_results_key(subject: Subject, known: object)
     (place,) = claims.places(subject.claim, known, ["2.11"], ["3.12"], own="3.12")
     other = cover.subject_of(subject.file.path, namespace="demo")
     assert trial.key(subject, place) != trial.key(other, place)
+
+
+def test_cuda_that_a_machine_lends_is_told_from_torchs_and_from_the_driver() -> None:
+    def line(path: str) -> str:
+        return f"7f0000000000-7f0000001000 r-xp 00000000 fe:00 12345                      {path}"
+
+    own = "/work/env/lib/python3.12/site-packages/nvidia/cu13/lib/libcudart.so.13"
+    lent = ["/usr/local/cuda-13.0/lib/libcudart.so.13", "/usr/lib/libcublasLt.so.12.8.4"]
+    maps = "\n".join([*map(line, [own, *lent, "/usr/lib/libcuda.so.1", "[heap]"]), "7f00-7f01 rw-p 0 00:00 0"])
+    assert smoke.borrowed(maps, "/work/env") == sorted(lent)

@@ -16,6 +16,7 @@ import importlib
 import importlib.metadata
 import json
 import platform
+import re
 import sys
 import traceback
 from pathlib import Path
@@ -23,6 +24,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+# The driver's own libraries (libcuda) are always the machine's.
+CUDA = re.compile(
+    r"lib(cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nvrtc|nvJitLink|nccl|cupti)[\w.-]*\.so[\w.]*"
+)
 
 
 def operators(torch: Any, namespace: str) -> list[str]:
@@ -43,6 +50,12 @@ def compute(torch: Any, module: Any) -> dict[str, int]:
                 torch.testing.assert_close(value, sample.reference(), rtol=rtol, atol=atol, equal_nan=True)
                 counts[name] += 1
     return counts
+
+
+def borrowed(maps: str, prefix: str) -> list[str]:
+    """CUDA's libraries that a process took from outside its environment, where a user need not have them."""
+    paths = {path for line in maps.splitlines() for path in line.split(maxsplit=5)[5:]}
+    return sorted(path for path in paths if CUDA.fullmatch(path.split("/")[-1]) and not path.startswith(prefix + "/"))
 
 
 def run(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
@@ -70,6 +83,9 @@ def run(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
         unsampled = [name for name in result["operators"] if not result["computed"].get(name)]
         if unsampled:
             raise RuntimeError(f"{job['samples']} gives no sample of {', '.join(unsampled)}")
+    foreign = borrowed(Path("/proc/self/maps").read_text(), str(Path(sys.prefix).resolve()))
+    if foreign:
+        raise RuntimeError(f"it works with {', '.join(foreign)} of this machine, which torch does not bring")
     return result
 
 

@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
 from packaging.requirements import Requirement
 
 from wheelmill import fetch, index, interpreters, proc
@@ -160,6 +162,9 @@ def _environment(store: Store, place: Place, folder: Path, lean: Path | None, lo
             wanted = [f"torch=={place.release}", "numpy"]
             pins = fetch.resolve(store, wanted, python=place.cell.python, log=log, backend=source)
             fetch.install(store, pins, into=interpreter, backend=source, log=log, lean=lean)
+        except fetch.UnreachableError:
+            where = f"torch's {source} index" if source else "the package index"
+            last = MissingError(f"{where} cannot be reached")
         except MissingError as error:
             last = error
         except proc.ProcessError as error:
@@ -235,10 +240,9 @@ def _smoke(subject: Subject, place: Place, python: Path, work: Path, log: Path) 
     (work / "job.json").write_text(json.dumps(job))
     result = work / "result.json"
     ended: proc.ProcessError | None = None
-    # Libraries that the caller's loader would find are none that a user has.
     env = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
     try:
-        command = [str(python), "-I", str(SMOKE), str(work / "job.json"), str(result)]
+        command = [*_loader(python), str(python), "-I", str(SMOKE), str(work / "job.json"), str(result)]
         proc.run(command, log=log, cwd=work, env=env, timeout=subject.timeout)
     except proc.ProcessError as error:
         ended = error
@@ -252,6 +256,16 @@ def _smoke(subject: Subject, place: Place, python: Path, work: Path, log: Path) 
     if at in ("start", "importing torch"):
         return "not-available", f"torch {place.release} itself does not import here: {said}", None
     return "fail", said, None
+
+
+def _loader(python: Path) -> list[str]:
+    """Runs a program without the loader's cache: a toolkit of this machine is none that a user has."""
+    try:
+        with python.resolve().open("rb") as file:
+            found = next(part for part in ELFFile(file).iter_segments() if part["p_type"] == "PT_INTERP")
+            return [found.get_interp_name(), "--inhibit-cache"]
+    except (ELFError, StopIteration):
+        return []  # a script that stands in for the interpreter
 
 
 def _placeless(error: str, work: Path) -> str:
