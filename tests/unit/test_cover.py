@@ -61,8 +61,9 @@ def test_nothing_measured_is_not_reported_as_fine(subject: Subject) -> None:
     assert cover.report(subject, [result(subject, "pass")]).verdict == "pass"
 
 
-def test_the_proof_is_the_first_claimed_pass(subject: Subject) -> None:
-    made = cover.report(subject, [result(subject, "pass", "2.12"), result(subject, "pass", "2.10", "outside")])
+def test_the_proof_is_the_newest_claimed_pass(subject: Subject) -> None:
+    passed = [result(subject, "pass", "2.12"), result(subject, "pass"), result(subject, "pass", "2.13", "outside")]
+    made = cover.report(subject, passed)
     assert made.proof == {"torch": "2.12", "sha256": subject.file.sha256, "cell": "cu130-torch2.12-cp312"}
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from wheelmill import claims, index, interpreters, trial
 from wheelmill.check import Finding
-from wheelmill.errors import InputError
+from wheelmill.errors import GateError
 from wheelmill.names import version_key
 from wheelmill.store import write_json
 
@@ -43,8 +43,8 @@ class Report:
 
     @property
     def proof(self) -> dict[str, Any] | None:
-        """The first claimed cell in which the wheel computed, as a manifest states it."""
-        for one in self.results:
+        """The newest claimed cell in which the wheel computed, as a manifest states it."""
+        for one in reversed(self.results):
             if one.result == "pass" and one.unclaimed is None:
                 return {**(one.found or {}), "sha256": self.subject.file.sha256, "cell": one.cell}
         return None
@@ -76,7 +76,13 @@ def run(
 
     `tell` hears of each place before its try, with None, and after it. With `lean`, what is downloaded for one torch
     release is removed before the next one; with `first`, the first cell that is available is the last one tried.
+    Raises GateError where the wheel holds nothing to import.
     """
+    if not subject.claim.modules:
+        raise GateError(
+            f"{subject.file.path.name} holds no module, so there is nothing to import and nothing is proven",
+            remedy="let the build put the extension or its Python package into the wheel",
+        )
     todo = [place for place in places if trial.recorded(store, subject, place) is None]
     here = interpreters.probe(store, dict.fromkeys(place.cell.python for place in todo if not place.absent), log)
     results: list[Result] = []
@@ -211,15 +217,7 @@ def publish(made: Report, wheel: Path) -> None:
 
 
 def subject_of(path: Path, *, file: File | None = None, **asked: Any) -> Subject:
-    """A wheel to try: `file` where it is ours, else what the manifest beside it says.
-
-    Raises InputError where it holds nothing to import.
-    """
+    """A wheel to try: `file` where it is ours, else what the manifest beside it says."""
     claim = claims.read(path)
-    if not claim.modules:
-        raise InputError(
-            f"{path.name} holds no module, so there is nothing to import and nothing is proven",
-            remedy="let the build put the extension or its Python package into the wheel",
-        )
     found, ours = (file, True) if file is not None else index.any_wheel(path)
     return trial.Subject(file=found, claim=claim, ours=ours, **asked)
