@@ -2,7 +2,8 @@
 
 Both go into the wheel, so they hold nothing that two builds of the same bytes may differ in: no executor, no image,
 no path and no clock but SOURCE_DATE_EPOCH. The compilers are read from the libraries themselves, which name them in
-their `.comment` section. Where it was built stands in the manifest beside the wheel.
+their `.comment` section. Where it was built, and from which sources, stands in the manifest beside the wheel, so that
+a change of sources that changes nothing in the wheel leaves it the same file.
 """
 
 from __future__ import annotations
@@ -139,7 +140,6 @@ def members(
     """The files that go into the wheel's dist-info folder. `named` is its (name, version) as labelled."""
     name, version = named
     subject = _package(name, version, "wheel")
-    subject["properties"].append({"name": "wheelmill:sources", "value": site.project.sha256})
     components = [
         _package("torch", step.torch_release, "headers"),
         *_toolkit(site, inputs, log),
@@ -151,7 +151,6 @@ def members(
         "version": 1,
         "wheel": step.wheel.id,
         "engine": __version__,
-        "sources": site.project.sha256,
         "cuda": step.wheel.cuda,
         "torch": step.torch_release,
         "toolkit": inputs.toolkit.version if inputs.toolkit else None,

@@ -237,6 +237,7 @@ def _record(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> 
         "torch": step.torch_release,
         "python": inputs.python,
         "compiler": inputs.compiler.cxx,
+        "sources": site.project.sha256,
         "image": inputs.compiler.identity if inputs.executor == "docker" else None,
         "sm": list(step.wheel.sm),
         "parts": clock.parts,
