@@ -195,7 +195,7 @@ def _key(step: Step, site: Site, inputs: Inputs) -> str:
             "engine": [__version__, *((Path(__file__).with_name(name)).read_text() for name in SHAPING)],
             "releases": _releases(step, site.facts),
             "wheel": wheel,
-            "sources": clock.site.project.sha256,
+            "sources": site.project.sha256,
             "toolkit": inputs.toolkit.identity if inputs.toolkit else None,
             "compiler": inputs.compiler.identity,
             "tools": inputs.tools,
