@@ -59,6 +59,20 @@ def plan(session: nox.Session) -> None:
 
 
 @nox.session
+def cover(session: nox.Session) -> None:
+    """Measure where wheels work; what follows `--` goes to the verb."""
+    install(session)
+    session.run("wheelmill", "cover", *(session.posargs or sorted(map(str, Path("dist").glob("*.whl")))))
+
+
+@nox.session
+def repro(session: nox.Session) -> None:
+    """Build twice and compare; what follows `--` goes to the verb."""
+    install(session)
+    session.run("wheelmill", "repro", *session.posargs)
+
+
+@nox.session
 def index(session: nox.Session) -> None:
     """Write the index of dist/ into site/."""
     install(session)

@@ -97,13 +97,14 @@ def test_pages_list_a_wheel_where_it_was_measured_to_work(tmp_path: Path, subjec
             "proof": {"sha256": subject.file.sha256},
         }
     )
-    assert index.describe(path, proof).environments == tuple(environments)
+    file = index.describe(path, proof)
+    assert index.measured(file) == file
     results = [result(subject, "pass"), result(subject, "fail", "2.12"), result(subject, "not-available", "2.13")]
     cover.publish(cover.report(subject, results), path)
-    measured = index.describe(path, proof)
+    measured = index.measured(file)
     assert (measured.environments, measured.proven) == (("cu130-torch2.11",), True)
     cover.publish(cover.report(subject, [result(subject, "fail")]), path)
-    assert not index.describe(path, proof).proven
+    assert not index.measured(file).proven
 
 
 def test_a_report_of_other_bytes_says_nothing_and_a_damaged_one_is_refused(subject: Subject) -> None:
@@ -112,6 +113,7 @@ def test_a_report_of_other_bytes_says_nothing_and_a_damaged_one_is_refused(subje
     beside.write_text('{"version": 1, "sha256": "0", "cells": []}')
     assert index.cover_of(path, subject.file.sha256) is None
     beside.write_text('{"version": 1, "cells": 3}')
+    assert cover.subject_of(path).file.sha256 == subject.file.sha256
     with pytest.raises(ValueError, match="cover report cannot be read"):
         index.cover_of(path, subject.file.sha256)
 

@@ -7,7 +7,7 @@ import hashlib
 import html
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote
 
@@ -136,22 +136,25 @@ def describe(path: Path, manifest: Manifest) -> File:
         raise InputError(f"{path.name} cannot be read: {error}", remedy=REMEDY) from error
     if sha256 != manifest.sha256:
         raise InputError(f"{path.name} is not the file that its manifest describes (SHA-256 differs)", remedy=REMEDY)
-    environments = tuple(manifest.environments)
-    proven = manifest.proof is not None and manifest.proof.sha256 == sha256
-    cover = cover_of(path, sha256)
-    if cover is not None:
-        environments = tuple(name for name in environments if cover.works(name))
-        proven = bool(environments)
     return File(
         path=path,
         project=project,
         sha256=sha256,
         metadata=metadata,
         requires_python=_requires_python(metadata),
-        environments=environments,
-        proven=proven,
+        environments=tuple(manifest.environments),
+        proven=manifest.proof is not None and manifest.proof.sha256 == sha256,
         toolkit=manifest.toolkit.version if manifest.toolkit else None,
     )
+
+
+def measured(file: File) -> File:
+    """A wheel in those of its environments where the report beside it says that it works; as it is without one."""
+    cover = cover_of(file.path, file.sha256)
+    if cover is None:
+        return file
+    environments = tuple(name for name in file.environments if cover.works(name))
+    return replace(file, environments=environments, proven=bool(environments))
 
 
 def manifest_of(path: Path) -> Manifest:
@@ -169,7 +172,7 @@ def collect(dist: Path) -> tuple[list[File], list[InputError]]:
     files, faults = [], []
     for path in sorted(dist.glob("*.whl")):
         try:
-            files.append(describe(path, manifest_of(path)))
+            files.append(measured(describe(path, manifest_of(path))))
         except InputError as error:
             faults.append(error)
     if not files and not faults:
