@@ -76,6 +76,12 @@ def test_pythons_by_tag_and_requires_python(tmp_path: Path, tag: str, takes: lis
     assert [claim.takes_python(python) for python in refuses] == [False] * len(refuses)
 
 
+def test_a_wheel_of_another_machine_says_so(tmp_path: Path) -> None:
+    claim = read(tmp_path, "1.0", tag="py3-none-win_amd64")
+    assert claim.foreign == "the wheel is for win_amd64, which this machine is not"
+    assert read(tmp_path, "1.0", tag="py3-none-any").foreign is None
+
+
 def test_a_pinned_patch_release_is_the_one_that_is_tried(tmp_path: Path, known: Facts) -> None:
     row = known.torch["2.4"]
     assert read(tmp_path, "1.0", "torch==2.4.0").takes_torch(row) == "2.4.0"

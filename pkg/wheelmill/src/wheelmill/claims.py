@@ -48,19 +48,30 @@ class Claim:
     others: tuple[str, ...]
     modules: tuple[str, ...]
 
-    def takes_python(self, python: str) -> bool:
-        """Whether tags and Requires-Python admit that minor, such as `3.11` or `3.13t`."""
-        number = python.removesuffix("t")
+    @property
+    def foreign(self) -> str | None:
+        """Why this machine can run none of it, if so."""
+        platforms = sorted({tag.platform for tag in self.tags})
+        if set(platforms) & {"any", *tags.platform_tags()}:
+            return None
+        return f"the wheel is for {', '.join(platforms)}, which this machine is not"
+
+    def fits(self, python: str) -> bool:
+        """Whether a tag admits that minor, such as `3.11` or `3.13t`, whatever the platform."""
         abi = python_tag(python)
-        version = tuple(map(int, number.split(".")))
+        version = tuple(map(int, python.removesuffix("t").split(".")))
         known = [
             *tags.cpython_tags(version, abis=[abi], platforms=["any"]),
             *tags.compatible_tags(version, interpreter=abi.removesuffix("t"), platforms=["any"]),
         ]
         pairs = {(tag.interpreter, tag.abi) for tag in known}
-        tagged = any((tag.interpreter, tag.abi) in pairs for tag in self.tags)
+        return any((tag.interpreter, tag.abi) in pairs for tag in self.tags)
+
+    def takes_python(self, python: str) -> bool:
+        """Whether tags and Requires-Python admit that minor."""
         # A bound on a patch release admits some of the minor's.
-        return tagged and any(self.python.contains(f"{number}.{patch}") for patch in (0, 99))
+        patches = (f"{python.removesuffix('t')}.{patch}" for patch in (0, 99))
+        return self.fits(python) and any(map(self.python.contains, patches))
 
     def takes_torch(self, row: Torch) -> str | None:
         """The release of that minor that the wheel claims: the newest, or the one that it pins; else None."""

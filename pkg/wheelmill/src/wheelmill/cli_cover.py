@@ -145,7 +145,11 @@ def _judge(reports: Sequence[Report]) -> None:
         raise GateError(
             f"{names} does not keep what it promises:\n" + "\n".join(lines), remedy=broken[0].findings[0].remedy
         )
-    unknown = [made.subject.file.path.name for made in reports if made.verdict == "unknown"]
+    unknown = [
+        made.subject.file.path.name
+        for made in reports
+        if made.verdict == "unknown" and any(one.unclaimed is None for one in made.results)
+    ]
     if unknown:
         raise MissingError(
             f"no environment that {', '.join(unknown)} promises can be had here, so nothing is known of it",

@@ -86,10 +86,11 @@ def run(
     todo = [place for place in places if trial.recorded(store, subject, place) is None]
     here = interpreters.probe(store, dict.fromkeys(place.cell.python for place in todo if not place.absent), log)
     results: list[Result] = []
+    foreign = subject.claim.foreign
     for group in _by_torch(places):
         with store.work("downloads") as cache:
             for place in group:
-                sought = replace(place, absent=here.get(place.cell.python) or place.absent or _full(store))
+                sought = replace(place, absent=foreign or here.get(place.cell.python) or place.absent or _full(store))
                 known = trial.recorded(store, subject, place)
                 if known is None:
                     tell(place, None)

@@ -137,8 +137,11 @@ def _try(store: Store, subject: Subject, place: Place, lean: Path | None, log: P
     if place.absent is not None:
         return "not-available", place.absent, None
     with store.work("trial") as work:
-        python = _environment(store, place, work / "env", lean, log)
+        python = fetch.venv(work / "env", python=interpreters.find(place.cell.python), log=log)
         try:
+            if not subject.claim.fits(place.cell.python):  # pip will say so, and no torch need be fetched for that
+                _force(subject, python, work, log)
+            _torch(store, place, python, lean, log)
             _install(subject, place, python, work, log)
         except proc.ProcessError as error:
             if any(sign in error.output for sign in SILENT):
@@ -153,15 +156,14 @@ def _last(error: Exception) -> str:
     return f": {lines[-1].strip()}" if len(lines) > 1 else ""
 
 
-def _environment(store: Store, place: Place, folder: Path, lean: Path | None, log: Path) -> Path:
-    """A clean environment that holds the cell's torch; its interpreter. Raises MissingError where it cannot be had."""
-    interpreter = fetch.venv(folder, python=interpreters.find(place.cell.python), log=log)
+def _torch(store: Store, place: Place, python: Path, lean: Path | None, log: Path) -> None:
+    """Install the cell's torch. Raises MissingError where it cannot be had."""
     last = MissingError(f"{place.cell.id} has no index to get its torch from")
     for source in place.sources:
         try:
             wanted = [f"torch=={place.release}", "numpy"]
             pins = fetch.resolve(store, wanted, python=place.cell.python, log=log, backend=source)
-            fetch.install(store, pins, into=interpreter, backend=source, log=log, lean=lean)
+            fetch.install(store, pins, into=python, backend=source, log=log, lean=lean)
         except fetch.UnreachableError:
             where = f"torch's {source} index" if source else "the package index"
             last = MissingError(f"{where} cannot be reached")
@@ -170,7 +172,7 @@ def _environment(store: Store, place: Place, folder: Path, lean: Path | None, lo
         except proc.ProcessError as error:
             last = MissingError(str(error), remedy=error.remedy)
         else:
-            return interpreter
+            return
     raise last
 
 
@@ -191,15 +193,22 @@ def _pip_environ() -> dict[str, str]:
 
 def _install(subject: Subject, place: Place, python: Path, work: Path, log: Path) -> None:
     """Pip's own install. Outside the claim its refusal is overridden, and what else the wheel needs comes after."""
-    pip = [sys.executable, "-I", "-m", "pip", "--python", str(python), "install"]
     if place.unclaimed is None:
-        proc.run([*pip, *_wanted(subject, place, work)], log=log, env=_pip_environ(), cwd=work)
+        _pip(python, _wanted(subject, place, work), work, log)
         return
-    forced = ["--no-deps", "--ignore-requires-python", str(subject.file.path.resolve())]
-    proc.run([*pip, *forced], log=log, env=_pip_environ(), cwd=work)
+    _force(subject, python, work, log)
     others = list(_others(subject, place.cell.python))
     if others:
-        proc.run([*pip, *others, f"torch=={place.release}"], log=log, env=_pip_environ(), cwd=work)
+        _pip(python, [*others, f"torch=={place.release}"], work, log)
+
+
+def _force(subject: Subject, python: Path, work: Path, log: Path) -> None:
+    _pip(python, ["--no-deps", "--ignore-requires-python", str(subject.file.path.resolve())], work, log)
+
+
+def _pip(python: Path, wanted: list[str], work: Path, log: Path) -> None:
+    command = [sys.executable, "-I", "-m", "pip", "--python", str(python), "install", *wanted]
+    proc.run(command, log=log, env=_pip_environ(), cwd=work)
 
 
 def _wanted(subject: Subject, place: Place, work: Path) -> list[str]:
