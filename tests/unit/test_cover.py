@@ -147,3 +147,11 @@ def test_cuda_that_a_machine_lends_is_told_from_torchs_and_from_the_driver() -> 
     lent = ["/usr/local/cuda-13.0/lib/libcudart.so.13", "/usr/lib/libcublasLt.so.12.8.4"]
     maps = "\n".join([*map(line, [own, *lent, "/usr/lib/libcuda.so.1", "[heap]"]), "7f00-7f01 rw-p 0 00:00 0"])
     assert smoke.borrowed(maps, "/work/env") == sorted(lent)
+
+
+def test_the_disk_that_a_run_takes_is_said_in_advance(subject: Subject, known: object) -> None:
+    places = claims.places(subject.claim, known, ["2.13", "2.14"], ["3.11", "3.12"], own="3.12")
+    kept = cover.estimate(places, 20_000_000_000, lean=False)
+    assert "4 environments of 2 torch releases" in kept
+    assert "At most 16 GB are taken at once, kept in that cache; 20 GB are free" in kept
+    assert "At most 11 GB are taken at once; 20 GB are free" in cover.estimate(places, 20_000_000_000, lean=True)

@@ -52,10 +52,10 @@ class Report:
 
 def estimate(places: Sequence[Place], free: int, *, lean: bool) -> str:
     """What a run takes, for the user to know before it begins."""
-    torches = len({place.cell.torch for place in places})
-    most = DOWNLOAD * (min(len(places), 4) if lean else len(places)) + ENVIRONMENT
+    groups = _by_torch(places)
+    most = DOWNLOAD * (max(map(len, groups)) if lean else len(places)) + ENVIRONMENT
     return (
-        f"{len(places)} environments of {torches} torch releases, one at a time: each is removed after its try and "
+        f"{len(places)} environments of {len(groups)} torch releases, one at a time: each is removed after its try and "
         f"takes up to {ENVIRONMENT / 1e9:.0f} GB, or next to nothing where uv's cache has its packages and can be "
         f"hard-linked. At most {most / 1e9:.0f} GB are taken at once{'' if lean else ', kept in that cache'}; "
         f"{free / 1e9:.0f} GB are free"
