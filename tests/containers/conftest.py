@@ -6,10 +6,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelmill import images
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests" / "projects"
@@ -26,6 +30,15 @@ def build_image(tag: str = "cu130") -> subprocess.CompletedProcess[str]:
     site = ["--network", "host", "--store", str(STORE), *(["--ca", trusted] if trusted else [])]
     args = command("images", "build", tag, "--base", "debian", "--bootstrap", *site)
     return subprocess.run(args, text=True, capture_output=True, check=False)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def lock(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Every container build of the session pins what it resolves in this file, and none in the repository."""
+    path = tmp_path_factory.mktemp("lock") / "wheelmill.lock"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WHEELMILL_LOCK", str(path))
+        yield path
 
 
 @pytest.fixture(scope="session")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from wheelmill import container, engine
+from wheelmill import engine, sandbox
 
 from .conftest import PROJECTS, ROOT, STORE, command
 
@@ -26,7 +26,7 @@ def run(folder: Path, *arguments: str | Path) -> subprocess.CompletedProcess[str
 
 
 def containers(store: Path) -> list[str]:
-    listed = engine.connect().containers.list(all=True, filters={"label": f"{container.STORE}={store}"})
+    listed = engine.connect().containers.list(all=True, filters={"label": f"{sandbox.STORE}={store}"})
     return [found.name for found in listed]
 
 
@@ -110,12 +110,75 @@ def test_what_a_container_costs_beside_the_compiler_is_small(image: str, tmp_pat
     assert parts["compile"]["seconds"] < 10
 
 
-def test_an_image_that_is_not_here(tmp_path: Path) -> None:
+def test_an_image_that_cannot_be_had(tmp_path: Path) -> None:
     project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
-    done = run(project, "--executor", "docker", "--base", "manylinux", "--no-prove")
-    assert done.returncode == 3
-    assert "is not here" in done.stderr
-    assert "wheelmill images build cu132 --base manylinux" in done.stderr
+    done = run(project, *DOCKER, "--base", "manylinux")
+    assert done.returncode == 3, done.stderr
+    assert "no manylinux image for cpu is here, and none can be made" in done.stderr
+
+
+def hungry(folder: Path, memory: str) -> subprocess.CompletedProcess[str]:
+    """Builds with two compilers at once, who want about 300 MB each, in a container of that memory."""
+    project = shutil.copytree(PROJECTS / "hungry", folder / "hungry")
+    (project / "LICENSE").write_text(str(folder))  # other sources than last time, or the store has the wheel
+    args = command("build", *DOCKER, "--store", STORE, "--memory", memory)
+    env = {**os.environ, "MAX_JOBS": "2"}
+    return subprocess.run(args, cwd=project, text=True, capture_output=True, check=False, env=env)
+
+
+def test_a_compiler_killed_for_memory_is_tried_again_with_half_the_jobs(image: str, tmp_path: Path) -> None:
+    """The container's limit lets the kernel kill one of two compilers, and is enough for one after the other."""
+    done = hungry(tmp_path, "450m")
+    assert done.returncode == 0, done.stderr
+    assert "a compiler was killed for lack of memory with 2 jobs at once" in done.stderr
+    assert "1 jobs" not in done.stderr
+
+
+def test_a_compiler_that_memory_never_suffices_for(image: str, tmp_path: Path) -> None:
+    done = hungry(tmp_path, "200m")
+    assert done.returncode == 4
+    assert "killed for lack of memory, with 1 jobs at once too" in done.stderr
+    assert "give the build more memory" in done.stderr
+    assert containers(STORE) == []
+
+
+def test_what_a_back_end_asks_for_is_there(image: str, tmp_path: Path) -> None:
+    """`asking` needs a package that only its back end names, and imports it while it builds."""
+    project = shutil.copytree(PROJECTS / "asking", tmp_path / "asking")
+    wheels = []
+    for executor in ("docker", "local"):
+        out = tmp_path / executor
+        done = run(project, *DOCKER, "--executor", executor, "--out", out)
+        assert done.returncode == 0, done.stderr
+        wheels.append(next(out.glob("*.whl")).read_bytes())
+    assert wheels[0] == wheels[1]
+    (project / "asking_backend.py").write_text("raise RuntimeError('no back end today')\n")
+    done = run(project, *DOCKER)
+    assert done.returncode == 4
+    assert "no back end today" in done.stderr
+    assert containers(project / ".wheelmill") == []
+
+
+def test_what_went_into_a_container_is_pinned_by_hash(image: str, tmp_path: Path) -> None:
+    """The lock that a build writes is what a build elsewhere takes, without asking an index."""
+    project = shutil.copytree(PROJECTS / "slow", tmp_path / "slow")
+    (project / "seconds").write_text("0\n")
+    lock = tmp_path / "wheelmill.lock"
+    chosen = ("--lock-file", lock, "cpu-torch2.13")
+    done = run(project, *DOCKER, *chosen)
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(lock.read_text())["resolutions"].values()
+    asked = {name.split("=")[0].split(">")[0] for row in rows for name in row["requirements"]}
+    assert {"setuptools", "torch"} <= asked
+    for row in rows:
+        pins = [line for line in row["pins"].splitlines() if "==" in line]
+        assert row["pins"].count("--hash=sha256:") >= len(pins) > 0
+    before = lock.read_bytes()
+    lock.write_bytes(before.replace(b"setuptools==", b"setuptools==0."))
+    shutil.rmtree(project / ".wheelmill")
+    done = run(project, *DOCKER, *chosen)
+    assert done.returncode != 0
+    assert "setuptools==0." in done.stderr
 
 
 def test_no_engine_and_no_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 from email.parser import BytesParser
 from pathlib import Path
@@ -10,8 +12,9 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from uv import find_uv_bin
 
-from wheelmill import images
+from wheelmill import engine, images
 
 from .conftest import ROOT, STORE, build_image, command
 
@@ -65,6 +68,20 @@ def test_manifest_and_page_name_the_toolkit_that_built_it(built: dict[str, Path]
     assert "libcudart.so.12" in library["needed"]
 
 
+@pytest.mark.usefixtures("built")
+def test_the_image_holds_the_toolkit_and_of_static_libraries_the_runtimes_alone() -> None:
+    client, name = engine.connect(), images.name_for("cu124", "debian")
+    tools = "for tool in nvcc cuobjdump compute-sanitizer; do command -v $tool; done"
+    look = f"{tools}; find / -xdev -name '*.a' 2>/dev/null || :"
+    said: bytes = client.containers.run(name, ["bash", "-euc", look], network_mode="none", remove=True)
+    archives = {Path(line).name for line in said.decode().split() if line.endswith(".a")}
+    static = {archive for archive in archives if archive.startswith(("libcu", "libnv", "libnpp"))}
+    assert static == {"libcudart_static.a", "libcudadevrt.a"}
+    found = client.images.get(name)
+    assert found.attrs["Size"] < 4_000_000_000
+    assert found.labels["org.wheelmill.toolkit"] == "12.4"
+
+
 def test_a_toolkit_that_knows_fewer_targets_is_an_error_unless_accepted(built: dict[str, Path], tmp_path: Path) -> None:
     """cu128 asks for SM 10.0 and 12.0, which CUDA 12.4 does not compile for."""
     places = ["--store", STORE, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
@@ -75,3 +92,65 @@ def test_a_toolkit_that_knows_fewer_targets_is_an_error_unless_accepted(built: d
     assert done.returncode == 2
     assert "is for SM 10.0, 12.0+PTX too" in done.stderr
     assert "dropped: accept" in done.stderr
+
+
+INSIDE = """
+/opt/python/cp313-cp313/bin/python -m venv /tmp/env
+/tmp/env/bin/pip install --quiet /checkout/pkg/wheelmill
+cd /checkout
+/tmp/env/bin/wheelmill build --executor local --toolkit system --no-prove --json --store /tmp/store --out /out "$0"
+"""
+PROVENANCE = {"built", "compiler", "executor", "key", "parts", "proof", "toolkit"}
+
+
+def checkout(folder: Path) -> Path:
+    """The repository's files, without what was built in it."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
+    return folder
+
+
+def test_local_and_docker_of_one_image_differ_in_recorded_provenance_alone(
+    built: dict[str, Path], lock: Path, tmp_path: Path
+) -> None:
+    """The engine itself, run in the image, builds with the image's compiler and toolkit as a local build does."""
+    wheel = "cu124-torch2.5"
+    cache = fetched_by_uv()
+    (tmp_path / "out").mkdir()
+    volumes = {
+        str(checkout(tmp_path / "checkout")): "/checkout",
+        str(tmp_path / "out"): "/out",
+        str(lock.parent): "/lock",
+        str(cache): "/cache",
+    }
+    sites = {name: value for name, value in os.environ.items() if name in {"PIP_INDEX_URL", "UV_DEFAULT_INDEX"}}
+    engine.connect().containers.run(
+        images.name_for("cu124", "debian"),
+        ["bash", "-euc", INSIDE, wheel],
+        environment={**sites, "UV_CACHE_DIR": "/cache", "WHEELMILL_LOCK": f"/lock/{lock.name}", "HOME": "/out"},
+        network_mode="host",
+        user="0",
+        remove=True,
+        stderr=True,
+        volumes={path: {"bind": place, "mode": "rw"} for path, place in volumes.items()},
+    )
+    (local,) = (tmp_path / "out").glob("*.whl")
+    assert local.name == built[wheel].name
+    assert local.read_bytes() == built[wheel].read_bytes()
+    ours, theirs = manifest(local), manifest(built[wheel])
+    assert (ours["executor"], theirs["executor"]) == ("local", "docker")
+    assert ours["toolkit"] == {"provider": "system", "version": "12.4"}
+    assert {name for name in ours.keys() | theirs.keys() if ours.get(name) != theirs.get(name)} <= PROVENANCE
+
+
+def fetched_by_uv() -> Path:
+    """Uv's cache, so that a container need not fetch what this machine has."""
+    said = subprocess.run([find_uv_bin(), "cache", "dir"], text=True, capture_output=True, check=True)
+    return Path(said.stdout.strip())

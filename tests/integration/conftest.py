@@ -34,6 +34,12 @@ def environment(**changes: str | None) -> dict[str, str]:
     return {name: value for name, value in merged.items() if value is not None}
 
 
+@pytest.fixture(autouse=True)
+def _no_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a container build pinned in the repository answers for no index here."""
+    monkeypatch.setenv("WHEELMILL_LOCK", str(tmp_path / "absent.lock"))
+
+
 @pytest.fixture
 def mill(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     """Run a verb in an empty folder; keyword arguments change its environment."""

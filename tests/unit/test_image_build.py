@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from docker.errors import ImageNotFound
 
-from wheelmill import engine, image_build, images, report
-from wheelmill.errors import BuildError, InputError
+from wheelmill import engine, image_build, images
+from wheelmill.errors import BuildError, InputError, MissingError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -48,7 +48,7 @@ def ensure(client: Engine, tmp_path: Path, tag: str = "cu130", base: images.Base
     pins = images.load()
     (image,) = images.select(pins, [tag], base)
     made = image_build.Site(**site)
-    return image_build.ensure(client, pins, image, made, report.Plain(), tmp_path / "log")  # type: ignore[arg-type]
+    return image_build.ensure(client, pins, image, made, lambda _: None, tmp_path / "log")  # type: ignore[arg-type]
 
 
 def test_an_unchanged_image_is_not_built_again(tmp_path: Path) -> None:
@@ -85,8 +85,8 @@ def test_a_pinned_base_is_pulled_by_its_digest(tmp_path: Path) -> None:
 def test_a_base_that_cannot_be_pulled_says_how_else_to_get_it(tmp_path: Path) -> None:
     client = Engine(pull=({"error": "dial tcp: lookup registry: no such host"},))
     with pytest.raises(engine.NoImageError, match="cannot be reached") as caught:
-        ensure(client, tmp_path)
-    assert "bootstrap-debian bookworm wheelmill/debian:bookworm" in caught.value.remedy
+        ensure(client, tmp_path, bootstrap=False)
+    assert "make wheelmill/debian:bookworm of a Debian mirror" in caught.value.remedy
 
 
 def test_a_failed_build_quotes_its_end(tmp_path: Path) -> None:
@@ -94,6 +94,18 @@ def test_a_failed_build_quotes_its_end(tmp_path: Path) -> None:
     with pytest.raises(BuildError, match="Unable to locate package\n    returned 100") as caught:
         ensure(Engine("wheelmill/debian:bookworm", build=steps), tmp_path)
     assert str(tmp_path / "log") in caught.value.remedy
+
+
+def test_a_build_container_that_resolves_no_names_says_how_it_might(tmp_path: Path) -> None:
+    steps = ({"stream": "Err:1 Temporary failure resolving 'deb.example'\n"}, {"error": "returned 100"})
+    with pytest.raises(MissingError, match=r"Temporary failure resolving 'deb\.example'") as caught:
+        ensure(Engine("wheelmill/debian:bookworm", build=steps), tmp_path)
+    assert "--network host" in caught.value.remedy
+
+
+def test_a_password_does_not_get_into_an_image(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="PIP_INDEX_URL holds a password"):
+        ensure(Engine("wheelmill/debian:bookworm"), tmp_path, pip_index="https://me:secret@pypi.example/simple")
 
 
 def test_a_full_disk_is_told_apart(tmp_path: Path) -> None:

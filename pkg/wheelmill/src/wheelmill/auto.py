@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelmill import container, engine, toolkit
+from wheelmill import container, toolkit
 from wheelmill.errors import MissingError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from wheelmill.images import Base
     from wheelmill.local import Local
     from wheelmill.model import Step
     from wheelmill.steps import Clock, Executor, Inputs, Site
@@ -22,7 +21,7 @@ class Auto:
     """Chooses, and says what it chose and why."""
 
     local: Local
-    base: Base | None
+    settings: container.Settings
     chosen: dict[str, Executor] = field(default_factory=dict)
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
@@ -44,11 +43,9 @@ class Auto:
             here = toolkit.system(facts.minor, same_major=site.same_major)
         except MissingError as missing:
             try:
-                client = engine.connect()
+                return container.start(self.settings, site.store), f"built in its image: {missing}"
             except MissingError as error:
                 raise MissingError(
                     f"{missing}, and no container in its place: {error}", remedy=f"{missing.remedy}; or {error.remedy}"
                 ) from error
-            container.sweep(client, site.store)
-            return container.Docker(client, self.base), f"built in its image: {missing}"
         return self.local, f"built locally: CUDA {here.version} is in {here.home}"

@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -58,9 +59,39 @@ def free_memory() -> int:
     return free
 
 
-def jobs() -> int:
-    """As many compilers at once as cores and memory allow: nvcc takes up to about 2 GiB with torch's headers."""
-    return max(1, min(len(os.sched_getaffinity(0)), free_memory() // BYTES_A_JOB))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Load:
+    """How many compilers run at once, and in how many threads each nvcc compiles its targets."""
+
+    jobs: int
+    threads: int = 1
+
+    def halved(self) -> Load:
+        """Half as many compilers, or one with half the threads; one of one thread stays."""
+        if self.jobs > 1:
+            return replace(self, jobs=self.jobs // 2)
+        return replace(self, threads=max(1, self.threads // 2))
+
+
+def load(sources: int, targets: int, *, memory: int | None = None, cores: int | None = None) -> Load:
+    """As many compilers as cores and memory allow: each takes up to about 2 GiB with torch's headers.
+
+    What fewer sources than that leave over, nvcc's threads use, up to one a target. The caller's MAX_JOBS and
+    NVCC_THREADS go first. `sources` is 0 where the build makes its own; `memory` (bytes) and `cores` are this
+    machine's unless given.
+    """
+    free = free_memory() if memory is None else min(memory, free_memory())
+    most = max(1, min(cores or len(os.sched_getaffinity(0)), free // BYTES_A_JOB))
+    jobs = _stated("MAX_JOBS") or min(most, sources or most)
+    return Load(jobs=jobs, threads=_stated("NVCC_THREADS") or max(1, min(most // jobs, targets)))
+
+
+def _stated(name: str) -> int | None:
+    text = os.environ.get(name, "")
+    return int(text) if text.isdecimal() and int(text) > 0 else None
+
+
+ONE = Load(jobs=1)
 
 
 def starved(output: str) -> bool:
@@ -68,19 +99,20 @@ def starved(output: str) -> bool:
     return bool(KILLED.search(output))
 
 
-def with_memory(run: Callable[[int], T], first: int, tell: Callable[[str], None]) -> T:
-    """Run a build with that many jobs, and once more with half of them where a compiler was killed for memory."""
-    fewer = max(1, first // 2)
-    for count in dict.fromkeys((first, fewer)):  # one job cannot be halved, and is not tried twice
+def with_memory(run: Callable[[Load], T], first: Load, tell: Callable[[str], None]) -> T:
+    """Run a build under that load, and once more under half of it where a compiler was killed for memory."""
+    fewer = first.halved()
+    for tried in dict.fromkeys((first, fewer)):
         try:
-            return run(count)
+            return run(tried)
         except proc.ProcessError as error:
             if not starved(error.output):
                 raise
-            tell(f"note: a compiler was killed for lack of memory with {count} jobs at once")
+            threads = f", each nvcc in {tried.threads} threads" if tried.threads > 1 else ""
+            tell(f"note: a compiler was killed for lack of memory with {tried.jobs} jobs at once{threads}")
             last = error
     raise BuildError(
-        f"a compiler was killed for lack of memory, with {fewer} jobs at once too\n{last}",
+        f"a compiler was killed for lack of memory, with {fewer.jobs} jobs at once too\n{last}",
         remedy="give the build more memory or swap, or set MAX_JOBS to 1",
     ) from last
 
@@ -90,17 +122,8 @@ def flags() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name in FLAGS or name.startswith(VERSION)}
 
 
-def wanted_jobs() -> int:
-    """MAX_JOBS where the caller sets it, else what fits."""
-    stated = os.environ.get("MAX_JOBS", "")
-    return int(stated) if stated.isdecimal() and int(stated) > 0 else jobs()
-
-
-def environ(
-    step: Step, inputs: Inputs, python: Path, torch: Path, work: Path, most: int | None = None
-) -> dict[str, str]:
+def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path, load: Load = ONE) -> dict[str, str]:
     """What a build sees: what extension projects already read, and nothing else of the caller's."""
-    count = str(most or jobs())
     # Paths of the build are mapped away, so that the same inputs give the same bytes wherever they lie.
     mapped = shlex.quote(f"-ffile-prefix-map={work}=.")
     cmake = [f"-DTorch_ROOT={torch}", f"-DTorch_DIR={torch}/share/cmake/Torch"]
@@ -109,8 +132,9 @@ def environ(
         "HOME": str(work),
         "CC": inputs.compiler.cc,
         "CXX": inputs.compiler.cxx,
-        "MAX_JOBS": count,
-        "CMAKE_BUILD_PARALLEL_LEVEL": count,
+        "MAX_JOBS": str(load.jobs),
+        "NVCC_THREADS": str(load.threads),
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(load.jobs),
         "CMAKE_GENERATOR": "Ninja",
         "SOURCE_DATE_EPOCH": os.environ.get("SOURCE_DATE_EPOCH", EPOCH),
         "WHEELMILL_CELL": step.wheel.id,
@@ -135,10 +159,16 @@ def environ(
         ]
     for name in ("CFLAGS", "CXXFLAGS"):
         env[name] = f"{env.get(name, '')} {mapped}".lstrip()
-    env["NVCC_APPEND_FLAGS"] = f"{env.get('NVCC_APPEND_FLAGS', '')} -Xcompiler={mapped}".lstrip()
+    threads = f" --threads={load.threads}" if load.threads > 1 else ""
+    env["NVCC_APPEND_FLAGS"] = f"{env.get('NVCC_APPEND_FLAGS', '')} -Xcompiler={mapped}{threads}".lstrip()
     env["CMAKE_ARGS"] = shlex.join(cmake)
     env["PATH"] = os.pathsep.join([*path, env.get("PATH", os.defpath)])
     return env
+
+
+def without_torch(stated: Sequence[str]) -> list[str]:
+    """What a back end asks for, less torch, which the cell decides."""
+    return [text for text in stated if Requirement(text).name.lower() != "torch"]
 
 
 class Backend:
@@ -170,7 +200,7 @@ class Backend:
             stated = self._hooks.get_requires_for_build_wheel()
         except (BackendUnavailable, HookMissing) as error:
             raise self._unusable(error) from error
-        return [text for text in stated if Requirement(text).name.lower() != "torch"]
+        return without_torch(stated)
 
     def wheel(self) -> Path:
         """Build the wheel and return it."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from packaging.utils import parse_wheel_filename
 
+from wheelmill import auto, container, facts, index, matrix, plan, project, report
 from wheelmill import build as engine
-from wheelmill import facts, index, matrix, plan, project, report
+from wheelmill.cli_site import container_options, container_settings
 from wheelmill.errors import WheelmillError
 from wheelmill.local import Local
 from wheelmill.lock import NAME
@@ -19,7 +20,6 @@ from wheelmill.store import Store
 
 if TYPE_CHECKING:
     from wheelmill.build import Outcome
-    from wheelmill.images import Base
     from wheelmill.steps import Executor
     from wheelmill.toolkit import Provider
 
@@ -38,19 +38,21 @@ def _raise_failures(outcomes: list[Outcome]) -> None:
     raise failure
 
 
+PATH = click.Path(path_type=Path)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 @click.command("build")
 @click.argument("select", nargs=-1)
-@click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default="matrix.yaml", show_default=True)
+@click.option("--matrix", "matrix_path", type=PATH, default="matrix.yaml", show_default=True)
 @click.option("--out", type=FOLDER, default="dist", show_default=True, help="Where wheels and manifests go.")
 @click.option("--site", type=FOLDER, default="site", show_default=True, help="Where the index goes.")
 @click.option("--store", type=FOLDER, envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
 @click.option("--executor", type=click.Choice(["auto", "local", "docker"]), default="auto", show_default=True)
-@click.option("--base", type=click.Choice(["manylinux", "debian"]), help="Of images. Default: the one that is here.")
+@container_options
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
-@click.option("--lock", is_flag=True, help="Add what is resolved to wheelmill.lock, which is used where it is.")
+@click.option("--lock", is_flag=True, help="Pin in the lock file what `local` resolves too, as `docker` always does.")
+@click.option("--lock-file", type=PATH, envvar="WHEELMILL_LOCK", help="Default: wheelmill.lock beside the matrix.")
 @click.option("--same-major", is_flag=True, help="Let another minor of the CUDA's major build, as toolkit.minor does.")
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
@@ -73,14 +75,15 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
     site: Path,
     store: Path | None,
     executor: str,
-    base: Base | None,
     toolkit: Provider,
     lock: bool,
+    lock_file: Path | None,
     same_major: bool,
     prove: bool,
     scope: engine.Scope,
     repro: bool,
     as_json: bool,
+    **where: Any,
 ) -> None:
     """Build, check and prove the wheels that SELECT names (globs on ids; all without one), and index them.
 
@@ -90,18 +93,18 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
     known = facts.load(wanted.facts)
     todo = plan.make(wanted, known, select)
     kept = Store(store or wanted.root / ".wheelmill")
-    if lock or (wanted.root / NAME).exists():
-        kept.lock_file, kept.adds_to_lock = wanted.root / NAME, lock
+    kept.lock_file, kept.adds_to_lock = lock_file or wanted.root / NAME, lock
     stated = wanted.project
-    outputs = [kept.root, out, site, matrix_path]
+    outputs = [kept.root, out, site, matrix_path, kept.lock_file]
     source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)
+    settings = container_settings(**where)
     with report.choose([step.wheel.id for step in todo.steps]) as reporter:
         shared = Site(
             store=kept,
             facts=known,
             matrix=wanted,
             project=source,
-            executor=executor_of(executor, toolkit, base, kept),
+            executor=executor_of(executor, Local(toolkit), settings, kept),
             reporter=reporter,
             same_major=same_major or wanted.toolkit_minor == "same-major",
         )
@@ -117,20 +120,15 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
     _raise_failures(outcomes)
 
 
-def executor_of(name: str, provider: Provider, base: Base | None, store: Store) -> Executor:
+def executor_of(name: str, local: Local, settings: container.Settings, store: Store) -> Executor:
     """The executor of that name, ready to build."""
-    if name == "local":
-        return Local(provider)
-    if name == "auto":
-        from wheelmill.auto import Auto
-
-        return Auto(Local(provider), base)
-    from wheelmill import container
-    from wheelmill import engine as containers
-
-    client = containers.connect()
-    container.sweep(client, store)
-    return container.Docker(client, base)
+    match name:
+        case "local":
+            return local
+        case "docker":
+            return container.start(settings, store)
+        case _:
+            return auto.Auto(local, settings)
 
 
 def _index(outcomes: list[Outcome], out: Path, site: Path) -> dict[str, Path]:

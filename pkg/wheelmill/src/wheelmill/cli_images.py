@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import functools
 import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from wheelmill import images as definitions
 from wheelmill import report
+from wheelmill.cli_site import site, site_options
 from wheelmill.errors import GateError, MissingError
 
 if TYPE_CHECKING:
@@ -116,11 +118,7 @@ def refresh() -> None:
 @click.argument("select", nargs=-1)
 @base_option
 @click.option("--base-image", help="In place of the pinned base; any image with the same layout.")
-@click.option("--network", help="The build containers' network, such as host.")
-@click.option("--ca", "certificates", type=click.Path(path_type=Path), multiple=True, help="PEM file to trust.")
-@click.option("--apt-mirror", help="Debian's packages come from here (debian only).")
-@click.option("--pip-index", envvar="PIP_INDEX_URL", help="Python's packages come from here. No secrets: it is kept.")
-@click.option("--bootstrap", is_flag=True, help="Make a Debian that no registry gives of a Debian mirror; needs root.")
+@site_options
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), envvar="WHEELMILL_STORE")
 @json_option
 def build(
@@ -128,13 +126,9 @@ def build(
     select: tuple[str, ...],
     base: Base,
     base_image: str | None,
-    network: str | None,
-    certificates: tuple[Path, ...],
-    apt_mirror: str | None,
-    pip_index: str | None,
-    bootstrap: bool,
     store: Path | None,
     as_json: bool,
+    **where: Any,
 ) -> None:
     """Build the images whose CUDA tags SELECT names (globs; all without one).
 
@@ -145,14 +139,7 @@ def build(
 
     pins = definitions.load()
     chosen = definitions.select(pins, select, base)
-    site = image_build.Site(
-        network=network,
-        apt_mirror=apt_mirror,
-        pip_index=pip_index,
-        certificates=certificates,
-        base_image=base_image,
-        bootstrap=bootstrap,
-    )
+    made = site(base_image, **where)
     logs = Store(store or Path.cwd() / ".wheelmill")
     client = engine.connect()
     rows = []
@@ -160,7 +147,8 @@ def build(
         for image in chosen:
             log = logs.log(f"image-{image.tag}-{image.base}")
             try:
-                built = image_build.ensure(client, pins, image, site, reporter, log)
+                tell = functools.partial(reporter.step, image.name)
+                built = image_build.ensure(client, pins, image, made, tell, log)
             except BaseException:
                 reporter.done(image.name, "failed", f"see {os.path.relpath(log)}")
                 raise

@@ -12,7 +12,10 @@ import click
 from wheelmill import compare, facts, matrix, plan, project, report
 from wheelmill import repro as engine
 from wheelmill.cli_build import FOLDER, executor_of
+from wheelmill.cli_site import container_options, container_settings
 from wheelmill.errors import GateError
+from wheelmill.local import Local
+from wheelmill.lock import NAME
 from wheelmill.steps import Site
 from wheelmill.store import Store, file_sha256
 
@@ -20,7 +23,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from wheelmill.check import Finding
-    from wheelmill.images import Base
     from wheelmill.model import Plan
     from wheelmill.toolkit import Provider
 
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 @click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default="matrix.yaml", show_default=True)
 @click.option("--store", type=FOLDER, envvar="WHEELMILL_STORE", help="Default: .wheelmill beside the matrix.")
 @click.option("--executor", type=click.Choice(["auto", "local", "docker"]), default="auto", show_default=True)
-@click.option("--base", type=click.Choice(["manylinux", "debian"]), help="Of images. Default: the one that is here.")
+@container_options
 @click.option("--toolkit", type=click.Choice(["auto", "system", "pypi"]), default="auto", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="Print what was compared as JSON.")
 def repro(
@@ -39,9 +41,9 @@ def repro(
     matrix_path: Path,
     store: Path | None,
     executor: str,
-    base: Base | None,
     toolkit: Provider,
     as_json: bool,
+    **where: Any,
 ) -> None:
     """Build the wheels that SELECT names twice from scratch, in two folders one after the other, and compare the bytes.
 
@@ -55,15 +57,16 @@ def repro(
         known = facts.load(wanted.facts)
         todo = plan.make(wanted, known, select)
         kept = Store(store or wanted.root / ".wheelmill")
-        stated = wanted.project
-        source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, [kept.root, matrix_path])
+        kept.lock_file = wanted.root / NAME
+        stated, outputs = wanted.project, [kept.root, matrix_path, kept.lock_file]
+        source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)
         with report.choose([step.wheel.id for step in todo.steps]) as reporter:
             site = Site(
                 store=kept,
                 facts=known,
                 matrix=wanted,
                 project=source,
-                executor=executor_of(executor, toolkit, base, kept),
+                executor=executor_of(executor, Local(toolkit), container_settings(**where), kept),
                 reporter=reporter,
                 same_major=wanted.toolkit_minor == "same-major",
             )

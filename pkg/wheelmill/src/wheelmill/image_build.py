@@ -7,9 +7,12 @@ import hashlib
 import io
 import os
 import re
+import shutil
 import tarfile
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import urlsplit
 
 from wheelmill import engine, images, proc
 from wheelmill.errors import BuildError, InputError, MissingError
@@ -21,12 +24,17 @@ if TYPE_CHECKING:
     from docker import DockerClient
 
     from wheelmill.images import Image, Pins
-    from wheelmill.report import Reporter
 
 # What an image needs while it is made: Debian's CUDA is fetched as 2 GB and unpacked to 3, NVIDIA's likewise with
 # static libraries that go again.
 SPACE = {True: 12_000_000_000, False: 2_500_000_000}
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy")
+# What apt and pip say where a mirror cannot be reached or is not trusted, long before the step fails for it.
+UNREACHED = re.compile(
+    r"[^\n]*(Failed to fetch|Could not connect|Could not resolve|Temporary failure|Could not fetch URL"
+    r"|[Cc]ertificate verif|CERTIFICATE_VERIFY)[^\n]*"
+)
+Tell = Callable[[str], None]
 _STEP = re.compile(r"Step (\d+/\d+) : ((?:FROM|COPY|RUN) .*)")
 
 
@@ -35,7 +43,7 @@ class Site:
     """How images are made here: the network of build containers, mirrors, extra certificates, base.
 
     `base_image` replaces each image's own base. With `bootstrap`, a Debian that no registry gives is made of
-    the site's Debian mirror.
+    the site's Debian mirror; None does so where this machine can.
     """
 
     network: str | None = None
@@ -43,7 +51,7 @@ class Site:
     pip_index: str | None = None
     certificates: tuple[Path, ...] = ()
     base_image: str | None = None
-    bootstrap: bool = False
+    bootstrap: bool | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,20 +63,20 @@ class _Recipe:
     content: str
 
 
-def ensure(client: DockerClient, pins: Pins, image: Image, site: Site, reporter: Reporter, log: Path) -> bool:
+def ensure(client: DockerClient, pins: Pins, image: Image, site: Site, tell: Tell, log: Path) -> bool:
     """Build the image unless it is there with the same content; whether it had to be built.
 
     Raises NoImageError where the base cannot be had, NoSpaceError, or BuildError with what the build said.
     """
     files = dict(context(pins.folder, site.certificates))
-    base, base_id = _base(client, image, site, reporter, log)
+    base, base_id = _base(client, image, site, tell, log)
     args = _args(image, site, base)
     recipe = _Recipe(files=files, args=args, content=content_of(files, image.dockerfile, args, base_id))
     if label(client, image.name, images.CONTENT) == recipe.content:
         return False
     engine.require_space(client, SPACE[image.toolkit is not None], f"the image {image.name}")
     with contextlib.closing(_events(client, image, recipe, site.network, log)) as events:
-        _follow(image, events, reporter, log)
+        _follow(image, events, tell, log)
     return True
 
 
@@ -118,10 +126,16 @@ def _args(image: Image, site: Site, base: str) -> dict[str, str]:
     proxies = {name: os.environ[name] for name in PROXIES if name in os.environ}
     mirrors = {"APT_MIRROR": site.apt_mirror if image.base == "debian" else None, "PIP_INDEX_URL": site.pip_index}
     given = {name: value for name, value in mirrors.items() if value}
+    for name, value in given.items():
+        if urlsplit(value).password is not None:
+            raise InputError(
+                f"the address in {name} holds a password, which would stay readable in the image",
+                remedy="give an address without one: a mirror inside the site, or a proxy that adds it",
+            )
     return {**proxies, **image.args, **given, "BASE_IMAGE": base}
 
 
-def _base(client: DockerClient, image: Image, site: Site, reporter: Reporter, log: Path) -> tuple[str, str]:
+def _base(client: DockerClient, image: Image, site: Site, tell: Tell, log: Path) -> tuple[str, str]:
     """The base's name and id, pulled or made where it is not here."""
     from docker.errors import ImageNotFound
 
@@ -131,18 +145,32 @@ def _base(client: DockerClient, image: Image, site: Site, reporter: Reporter, lo
             if name:
                 return name, str(client.images.get(name).id)
     wanted = site.base_image or image.base_image
-    script = images.FOLDER / "bootstrap-debian"
-    hint = f"make it of a Debian mirror, as root: {script} {image.suite} {made}, or add --bootstrap" if made else ""
-    reporter.step(image.name, f"pulling {wanted}")
+    can = shutil.which("debootstrap") is not None and os.geteuid() == 0
+    hint = f"as root with debootstrap, make {made} of a Debian mirror: add --bootstrap" if made else ""
+    tell(f"pulling {wanted}")
     try:
         _pull(client, wanted, hint)
     except engine.NoImageError:
-        if not (site.bootstrap and made and image.suite):
+        if site.base_image or image.suite is None or not (can if site.bootstrap is None else site.bootstrap):
             raise
-        reporter.step(image.name, f"making {made} of a Debian mirror")
-        proc.run([str(script), image.suite, made, *([site.apt_mirror] if site.apt_mirror else [])], log=log)
-        wanted = made
+        wanted = _bootstrapped(image.suite, site, tell, log)
     return wanted, str(client.images.get(wanted).id)
+
+
+def _bootstrapped(suite: str, site: Site, tell: Tell, log: Path) -> str:
+    """Make a Debian of a mirror and return its name. The script's status 3 says that something is missing here."""
+    name = images.local_base(suite)
+    tell(f"making {name} of a Debian mirror")
+    mirror = [site.apt_mirror] if site.apt_mirror else []
+    try:
+        proc.run([str(images.FOLDER / "bootstrap-debian"), suite, name, *mirror], log=log)
+    except proc.ProcessError as error:
+        if error.status != MissingError.exit_code:
+            raise
+        said, _, remedy = error.output.strip().rpartition("what to do: ")
+        why = said.strip().splitlines()[0].removeprefix("bootstrap-debian: ")
+        raise engine.NoImageError(f"{name} cannot be made here: {why}", remedy=remedy) from error
+    return name
 
 
 def _pull(client: DockerClient, name: str, hint: str) -> None:
@@ -194,7 +222,7 @@ def _events(
         raise _failure(image, str(error.explanation or error), log) from error
 
 
-def _follow(image: Image, events: Iterable[dict[str, Any]], reporter: Reporter, log: Path) -> None:
+def _follow(image: Image, events: Iterable[dict[str, Any]], tell: Tell, log: Path) -> None:
     """Write the build's words to the log, tell its steps, and raise where it fails."""
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("a", encoding="utf-8") as out:
@@ -202,7 +230,7 @@ def _follow(image: Image, events: Iterable[dict[str, Any]], reporter: Reporter, 
             text = str(event.get("stream", ""))
             out.write(text)
             if step := _STEP.match(text):
-                reporter.step(image.name, f"step {step.group(1)}: {step.group(2).strip()[:70]}")
+                tell(f"step {step.group(1)}: {step.group(2).strip()[:70]}")
             if "error" in event:
                 out.flush()
                 raise _failure(image, str(event["error"]), log)
@@ -214,4 +242,10 @@ def _failure(image: Image, said: str, log: Path) -> MissingError | BuildError:
         return engine.explain_space(said.strip())
     last = [line for line in text.splitlines() if line.strip()][-12:]
     lines = "\n".join(f"    {line}" for line in (*last, said.strip()) if line)
+    if unreached := UNREACHED.search(text):
+        return MissingError(
+            f"the image {image.name} cannot be built: a mirror cannot be reached\n    {unreached.group().strip()}",
+            remedy="say how this site is reached (--apt-mirror, --pip-index, --ca, --network host); the whole output "
+            f"is in {log}",
+        )
     return BuildError(f"the image {image.name} cannot be built:\n{lines}", remedy=f"the whole output is in {log}")

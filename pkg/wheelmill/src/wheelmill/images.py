@@ -227,7 +227,7 @@ def select(pins: Pins, patterns: Sequence[str], base: Base) -> tuple[Image, ...]
 
     A tag that is named and has no such image is an InputError, as is a glob that matches nothing.
     """
-    made = {tag: image for tag in pins.cuda if (image := _image(pins, pins.cuda[tag], base))}
+    made = {tag: image for tag in pins.cuda if (image := find(pins, tag, base))}
     wanted: set[str] = set()
     for pattern in patterns:
         if pattern in pins.cuda and pattern not in made:
@@ -243,7 +243,11 @@ def select(pins: Pins, patterns: Sequence[str], base: Base) -> tuple[Image, ...]
     return tuple(image for tag, image in made.items() if not patterns or tag in wanted)
 
 
-def _image(pins: Pins, cuda: Cuda, base: Base) -> Image | None:
+def find(pins: Pins, tag: str, base: Base) -> Image | None:
+    """The image of that CUDA on that base; None where there is none."""
+    cuda = pins.cuda.get(tag)
+    if cuda is None:
+        return None
     if base == "manylinux":
         return Image(
             tag=cuda.tag,

@@ -7,15 +7,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelmill import backend, fetch, project, repair, toolkit
-from wheelmill.steps import Inputs, torch_backend, torch_headers
+from wheelmill.steps import pinned, serves_any_python, torch_headers
 from wheelmill.store import digest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from wheelmill.model import Step
-    from wheelmill.steps import Clock, Site
+    from wheelmill.steps import Clock, Inputs, Site
     from wheelmill.toolkit import Provider
+
+OWN_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,27 +30,8 @@ class Local:
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         compiler = toolkit.compiler(facts.gcc if facts else None)
         kit = toolkit.provide(site.store, facts, self.provider, log, same_major=site.same_major) if facts else None
-        own = f"{sys.version_info.major}.{sys.version_info.minor}"
-        # Only a Python extension, or a back end that imports torch, cares which Python builds it.
-        free = step.wheel.python_abi == "none" and not site.project.imports_torch
-        python = own if free else step.python
-        tools = fetch.resolve(site.store, project.build_requirements(site.project), python=python, log=log)
-        variant = torch_backend(step, site)
-        # Torch may have no wheel for this machine's Python, and its headers do not depend on it.
-        torch_python = python if site.project.imports_torch else step.python
-        torch = fetch.resolve(
-            site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant
-        )
-        inputs = Inputs(
-            executor="local",
-            toolkit=kit,
-            compiler=compiler,
-            python=python,
-            tools=tools,
-            torch=torch,
-            torch_python=torch_python,
-            torch_backend=variant,
-        )
+        python = OWN_PYTHON if serves_any_python(step, site) else step.python
+        inputs = pinned(step, site, log, executor="local", kit=kit, compiler=compiler, python=python)
         more = _dynamic_requirements(step, site, inputs, log)
         if not more:
             return inputs
@@ -62,12 +45,13 @@ class Local:
             torch = _torch_root(step, site, inputs, python, log)
         with clock.part("compile"):
 
-            def attempt(jobs: int) -> Path:
-                work = clock.work / f"jobs-{jobs}"
-                env = backend.environ(step, inputs, python, torch, work, jobs)
+            def attempt(load: backend.Load) -> Path:
+                work = clock.work / f"jobs-{load.jobs}-{load.threads}"
+                env = backend.environ(step, inputs, python, torch, work, load)
                 return backend.Backend(site.project, python, env, work, log).wheel()
 
-            built = backend.with_memory(attempt, backend.wanted_jobs(), site.reporter.note)
+            load = backend.load(site.project.compiled, len(step.wheel.sm))
+            built = backend.with_memory(attempt, load, site.reporter.note)
         with clock.part("repair"):
             return repair.repair(built, clock.work / "repaired", log)
 
@@ -87,8 +71,7 @@ def _dynamic_requirements(step: Step, site: Site, inputs: Inputs, log: Path) -> 
 
 
 def _interpreter(python: str) -> str:
-    own = f"{sys.version_info.major}.{sys.version_info.minor}"
-    return sys.executable if python == own else python
+    return sys.executable if python == OWN_PYTHON else python
 
 
 def _build_environment(site: Site, inputs: Inputs, log: Path) -> Path:

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 EXCERPT = 25
 # Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
 CAUSES = (
-    re.compile(r"(: (fatal )?error\b|\bld: |undefined reference|nvcc fatal|No space left|Error: )"),
+    re.compile(
+        r"(: (fatal )?error\b|\bld: |undefined reference|nvcc fatal|No space left|Error: |Error response from daemon)"
+    ),
     re.compile(r"error", re.IGNORECASE),
 )
 # Every command carries the work folder that it serves in its environment, so that a sweep can find it.
@@ -34,12 +36,11 @@ class ProcessError(BuildError):
     """A command ended with a status other than 0. `output` holds what this command printed."""
 
     def __init__(self, args: Sequence[str], status: int, output: str, log: Path) -> None:
-        excerpt = "\n".join("    " + line for line in _excerpt(output))
+        lines = "\n".join("    " + line for line in excerpt(output))
         name = " ".join(Path(word).name for word in args[:3])
-        super().__init__(f"`{name} …` ended with status {status}:\n{excerpt}")
+        super().__init__(f"`{name} …` ended with status {status}:\n{lines}")
         self.remedy = f"the whole output is in {log}"
-        self.output = output
-        self.status = status
+        self.status, self.output = status, output
 
 
 class TimedOutError(ProcessError):
@@ -50,7 +51,7 @@ class TimedOutError(ProcessError):
         self.seconds = seconds
 
 
-def _excerpt(output: str) -> list[str]:
+def excerpt(output: str) -> list[str]:
     """The lines from the first complaint on: what follows it is mostly its echo."""
     lines = [line for line in output.splitlines() if line.strip()]
     for cause in CAUSES:

@@ -29,6 +29,7 @@ NEVER = {".git", ".hg", "__pycache__"}
 UNWANTED = {".wheelmill", ".nox", ".tox", ".venv", "venv", "build", "dist", "site"}
 DEFAULT_REQUIRES = ("setuptools>=64", "wheel")
 DEFAULT_BACKEND = "setuptools.build_meta:__legacy__"
+COMPILED = (".c", ".cc", ".cpp", ".cxx", ".cu")
 # Back ends that compile through CMake or Meson, which need torch's folder and never import it.
 CONFIGURES = ("scikit_build_core", "mesonpy")
 
@@ -44,6 +45,11 @@ class Project:
     requires: tuple[str, ...]
     imports_torch: bool
     sha256: str
+
+    @property
+    def compiled(self) -> int:
+        """How many of its files a compiler takes one by one."""
+        return sum(name.endswith(COMPILED) for name in self.files)
 
 
 def _git(root: Path, *arguments: str) -> list[str]:

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wheelmill import __version__, backend, check, elf, fetch, label, repair, sbom
+from wheelmill import __version__, backend, check, elf, fetch, label, project, repair, sbom
 from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.store import digest, file_sha256, write_json
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The engine's own modules that shape a wheel: a change in one is another wheel.
 SHAPING = (
     *("backend.py", "container.py", "fetch.py", "label.py", "local.py"),
-    *("project.py", "repair.py", "sbom.py", "steps.py", "toolkit.py"),
+    *("project.py", "repair.py", "sandbox.py", "sbom.py", "steps.py", "toolkit.py"),
 )
 
 
@@ -113,6 +113,32 @@ def torch_backend(step: Step, site: Site) -> str | None:
     if site.project.imports_torch:
         return None if cuda == "cpu" else cuda
     return None if torch.cxx11(cuda) == torch.cxx11(torch.pypi) else cuda
+
+
+def serves_any_python(step: Step, site: Site) -> bool:
+    """Whether any Python may build it: only a Python extension, or a back end that imports torch, cares."""
+    return step.wheel.python_abi == "none" and not site.project.imports_torch
+
+
+def pinned(
+    step: Step, site: Site, log: Path, *, executor: str, kit: Toolkit | None, compiler: Compiler, python: str
+) -> Inputs:
+    """The inputs with build tools and torch resolved to hashes."""
+    tools = fetch.resolve(site.store, project.build_requirements(site.project), python=python, log=log)
+    variant = torch_backend(step, site)
+    # Torch may have no wheel for this machine's Python, and its headers do not depend on it.
+    torch_python = python if site.project.imports_torch else step.python
+    torch = fetch.resolve(site.store, [f"torch=={step.torch_release}"], python=torch_python, log=log, backend=variant)
+    return Inputs(
+        executor=executor,
+        toolkit=kit,
+        compiler=compiler,
+        python=python,
+        tools=tools,
+        torch=torch,
+        torch_python=torch_python,
+        torch_backend=variant,
+    )
 
 
 def fitted(step: Step, site: Site, found: Toolkit | None) -> Step:

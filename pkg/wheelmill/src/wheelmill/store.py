@@ -113,6 +113,15 @@ class Store:
             lock.release()
 
     @contextlib.contextmanager
+    def adding_to_lock(self) -> Iterator[None]:
+        """What is resolved meanwhile goes into the lock file, where there is one to write."""
+        before, self.adds_to_lock = self.adds_to_lock, True
+        try:
+            yield
+        finally:
+            self.adds_to_lock = before
+
+    @contextlib.contextmanager
     def work(self, name: str) -> Iterator[Path]:
         """A temporary folder, locked while it is in use and gone afterwards."""
         lock = FileLock(self.root / "tmp" / f"{name}-{secrets.token_hex(4)}.lock")

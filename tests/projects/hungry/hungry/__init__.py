@@ -1,0 +1,1 @@
+"""Loads nothing: what counts is what its compilers need."""
