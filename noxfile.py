@@ -44,7 +44,7 @@ def build_session(cuda: str) -> None:
     def build(session: nox.Session) -> None:
         install(session)
         ids = any(argument.startswith((f"{cuda}-torch", f"{cuda}-stable")) for argument in session.posargs)
-        session.run("wheelmill", "build", *session.posargs, *(() if ids else (cuda,)))
+        session.run("wheelmill", "build", "--repro", *session.posargs, *(() if ids else (cuda,)))
 
 
 for tag in CUDAS:
@@ -56,6 +56,20 @@ def plan(session: nox.Session) -> None:
     """Print what matrix.yaml asks for."""
     install(session)
     session.run("wheelmill", "plan", *session.posargs)
+
+
+@nox.session
+def cover(session: nox.Session) -> None:
+    """Measure where wheels work; what follows `--` goes to the verb."""
+    install(session)
+    session.run("wheelmill", "cover", *(session.posargs or sorted(map(str, Path("dist").glob("*.whl")))))
+
+
+@nox.session
+def repro(session: nox.Session) -> None:
+    """Build twice and compare; what follows `--` goes to the verb."""
+    install(session)
+    session.run("wheelmill", "repro", *session.posargs)
 
 
 @nox.session

@@ -14,6 +14,8 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 
 from wheelmill import facts, fetch
 from wheelmill.store import Store
@@ -51,7 +53,8 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Built]:
     """Every expected wheel, built by one command with the repository's own store."""
     out = tmp_path_factory.mktemp("wheels")
     places = ["--matrix", ROOT / "matrix.yaml", "--out", out / "dist", "--site", out / "site", "--store", STORE]
-    args = command("build", "--json", *places, *(expected.wheel for expected in EXPECTED))
+    # In the first cell alone: the others would be every torch that a stable wheel serves.
+    args = command("build", "--json", "--in", "first", *places, *(expected.wheel for expected in EXPECTED))
     done = subprocess.run(args, text=True, stdout=subprocess.PIPE, check=False)
     assert done.returncode == 0, done.stdout
     found = {}
@@ -81,6 +84,21 @@ def test_the_name_and_the_metadata_agree(built: dict[str, Built], expected: Expe
     stated = metadata(path)
     assert stated["Version"] == f"1.0.0+{expected.local}"
     assert stated.get_all("Requires-Dist") == [expected.requires]
+
+
+def test_it_carries_what_it_was_made_of(built: dict[str, Built], expected: Expected) -> None:
+    path = built[expected.wheel].path
+    info = f"fusedops-1.0.0+{expected.local}.dist-info"
+    with ZipFile(path) as archive:
+        sbom = json.loads(archive.read(f"{info}/sboms/wheelmill.cdx.json"))
+        inside = json.loads(archive.read(f"{info}/wheelmill.json"))
+        record = archive.read(f"{info}/RECORD").decode()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(sbom)) is None
+    assert f"{info}/sboms/wheelmill.cdx.json,sha256=" in record
+    roles = [part["properties"][0]["value"] for part in sbom["components"]]
+    assert set(roles) == {"headers", "compiler", "build tool", *(["toolkit"] if expected.sass else [])}
+    assert inside["wheel"] == expected.wheel
+    assert str(ROOT) not in json.dumps([sbom, inside])
 
 
 def test_the_platform_tag_is_within_the_policy(built: dict[str, Built], expected: Expected) -> None:

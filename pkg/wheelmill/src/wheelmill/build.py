@@ -7,19 +7,26 @@ import datetime as dt
 import errno
 import shlex
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from wheelmill import index, prove, steps
+from wheelmill import claims, cover, index, interpreters, repro, steps
 from wheelmill.errors import GateError, InputError, MissingError, WheelmillError
+from wheelmill.names import listing
 from wheelmill.store import copy_atomic, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from wheelmill.claims import Place
+    from wheelmill.cover import Report
     from wheelmill.model import Plan, Step
     from wheelmill.report import Status
     from wheelmill.steps import Site
+    from wheelmill.trial import Result
+
+# The first cell that is available, one Python for each torch, or every cell.
+Scope = Literal["first", "torches", "all"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,11 +53,13 @@ def explained(error: OSError) -> WheelmillError | None:
     )
 
 
-def _publish(built: steps.Built, out: Path, proof: dict[str, Any] | None) -> Path:
-    """Put a wheel and its manifest into the output folder, in place of any earlier file of the same wheel."""
+def _publish(built: steps.Built, out: Path, made: Report) -> Path:
+    """Put a wheel, its manifest and its report into the output folder, in place of any earlier file of that wheel."""
     target = out / built.path.name
     copy_atomic(built.path, target)
-    write_json(target.with_name(target.name + index.MANIFEST), {**built.manifest, "proof": proof})
+    write_json(target.with_name(target.name + index.MANIFEST), {**built.manifest, "proof": made.proof})
+    if made.results:
+        cover.publish(made, target)
     for other in out.glob("*.whl"):
         with contextlib.suppress(InputError):
             if other.name != target.name and index.manifest_of(other).wheel == built.manifest["wheel"]:
@@ -59,48 +68,92 @@ def _publish(built: steps.Built, out: Path, proof: dict[str, Any] | None) -> Pat
 
 
 def _withdraw(file: Path) -> None:
-    file.unlink(missing_ok=True)
-    file.with_name(file.name + index.MANIFEST).unlink(missing_ok=True)
+    for suffix in ("", index.MANIFEST, index.COVER):
+        file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 
-def _one(step: Step, site: Site, out: Path, *, proving: bool) -> Outcome:
+def _places(step: Step, site: Site, scope: Scope) -> tuple[Place, ...]:
+    """The cells of the plan to try a wheel in."""
+    places = claims.served(step.wheel.cells, site.facts)
+    return places if scope == "all" else claims.one_a_torch(places, interpreters.ENGINE_PYTHON)
+
+
+def _measure(built: steps.Built, step: Step, site: Site, scope: Scope | None) -> Report:
+    """Where the wheel works, measured in this run, or without a scope as far as earlier runs measured."""
+    row, operators = step.wheel.id, site.matrix.operators
+    namespace, samples = (operators.namespace, operators.samples) if operators else (None, None)
+    file = index.describe(built.path, index.Manifest.model_validate(built.manifest))
+    subject = cover.subject_of(built.path, file=file, namespace=namespace, samples=samples)
+    places = _places(step, site, scope or "all")
+    if scope is None:
+        return cover.keep(site.store, subject, cover.recorded(site.store, subject, places))
+
+    def tell(place: Place, result: Result | None) -> None:
+        if result is None:
+            site.reporter.step(row, f"prove in {place.cell.id}")
+        elif result.result == "not-available":
+            site.reporter.note(f"note: {place.cell.id} is not available here: {result.error}")
+
+    log = site.store.log(f"{row}.cover")
+    results = cover.run(site.store, subject, places, log, tell=tell, first=scope == "first")
+    return cover.keep(site.store, subject, results)
+
+
+def _repeat(built: steps.Built, step: Step, site: Site) -> None:
+    """Build the wheel a second time. Raises GateError where the bytes differ."""
+    found = repro.again(built, step, site)
+    if found is not None:
+        raise GateError(f"{built.path.name} is not reproducible: {found.message}", remedy=found.remedy)
+
+
+def _one(step: Step, site: Site, out: Path, *, scope: Scope | None, repeat: bool) -> Outcome:
     row = step.wheel.id
     built = steps.build(step, site)
     for finding in built.warnings:
         site.reporter.note(f"note: {row}: {finding.message}\n  {finding.remedy}")
-    file = index.describe(built.path, index.Manifest.model_validate(built.manifest))
     status: Status = "unchanged" if built.unchanged else "built"
-    if not proving:
-        proof = prove.recorded(site.store, file, step.wheel, site.matrix)
-        target = _publish(built, out, proof)
-        return Outcome(wheel=row, status=status, detail=f"{file.path.name}, not tried", file=target)
-    site.reporter.step(row, "prove")
     try:
-        log = site.store.log(f"{row}.prove")
-        proof = prove.prove(site.store, file, step.wheel, facts=site.facts, matrix=site.matrix, log=log)
-    except prove.NoEnvironmentError as error:
-        site.reporter.note(f"note: {error}\n  {error.remedy}")
-        return Outcome(wheel=row, status="unproven", detail=file.path.name, file=_publish(built, out, None))
+        if repeat:
+            _repeat(built, step, site)
+        made = _measure(built, step, site, scope)
+        _gate(made)
     except GateError:
-        _withdraw(out / file.path.name)
+        _withdraw(out / built.path.name)
         raise
-    cell = proof["cell"]
-    return Outcome(
-        wheel=row,
-        status=status,
-        detail=f"{file.path.name}, proven in {cell}",
-        file=_publish(built, out, proof),
-        environment=cell.rsplit("-", 1)[0],
-    )
+    file, proof = _publish(built, out, made), made.proof
+    if proof is None and scope is not None:
+        site.reporter.note(
+            f"note: {row}: no environment of its cells can be had here, so the wheel is not proven to load and is "
+            "left out of the index\n  run the same command where torch's own wheel index can be reached"
+        )
+        return Outcome(wheel=row, status="unproven", detail=file.name, file=file)
+    cells = [one.cell for one in made.results if one.result == "pass" and one.unclaimed is None]
+    said = f"proven in {listing(cells, limit=6)}" if cells else "not tried"
+    environment = proof["cell"].rsplit("-", 1)[0] if proof and scope is not None else None
+    return Outcome(wheel=row, status=status, detail=f"{file.name}, {said}", file=file, environment=environment)
 
 
-def run(plan: Plan, site: Site, out: Path, *, proving: bool = True) -> list[Outcome]:
-    """Build every step in turn. A failed one is reported and the next begun; an interrupt stops the run."""
+def _gate(made: Report) -> None:
+    """Raises GateError for a promise that a wheel does not keep."""
+    errors = [finding for finding in made.findings if finding.severity == "error"]
+    if errors:
+        raise GateError(
+            f"{made.subject.file.path.name} does not keep what it promises:\n"
+            + "\n".join(f"    {finding.message}" for finding in errors),
+            remedy=f"{errors[0].remedy}; it is not put in the index",
+        )
+
+
+def run(plan: Plan, site: Site, out: Path, *, scope: Scope | None, repeat: bool = False) -> list[Outcome]:
+    """Build every step in turn. A failed one is reported and the next begun; an interrupt stops the run.
+
+    `scope` says in which of its cells each wheel is tried; with `repeat` it is built a second time and compared.
+    """
     outcomes = []
     for step in plan.steps:
         row = step.wheel.id
         try:
-            outcome = _one(step, site, out, proving=proving)
+            outcome = _one(step, site, out, scope=scope, repeat=repeat)
         except (WheelmillError, OSError) as raised:
             error = explained(raised) if isinstance(raised, OSError) else raised
             if error is None:

@@ -57,8 +57,17 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 @click.option(
     "--prove/--no-prove", default=True, help="Install each wheel and compute with it; else it is not indexed."
 )
+@click.option(
+    "--in",
+    "scope",
+    type=click.Choice(["first", "torches", "all"]),
+    default="torches",
+    show_default=True,
+    help="Prove in the first cell that is available, in one for each torch, or in all.",
+)
+@click.option("--repro", is_flag=True, help="Build each wheel a second time too; other bytes are an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print what became of each wheel as JSON.")
-def build(
+def build(  # noqa: PLR0913  a verb has as many as it has options
     *,
     select: tuple[str, ...],
     matrix_path: Path,
@@ -71,6 +80,8 @@ def build(
     lock_file: Path | None,
     same_major: bool,
     prove: bool,
+    scope: engine.Scope,
+    repro: bool,
     as_json: bool,
     **where: Any,
 ) -> None:
@@ -94,11 +105,11 @@ def build(
             facts=known,
             matrix=wanted,
             project=source,
-            executor=_executor(executor, Local(toolkit), settings, kept),
+            executor=executor_of(executor, Local(toolkit), settings, kept),
             reporter=reporter,
             same_major=same_major or wanted.toolkit_minor == "same-major",
         )
-        outcomes = engine.run(todo, shared, out, proving=prove)
+        outcomes = engine.run(todo, shared, out, scope=scope if prove else None, repeat=repro)
     pages = _index(outcomes, out, site)
     if as_json:
         click.echo(json.dumps(engine.to_json(outcomes), indent=1))
@@ -110,7 +121,8 @@ def build(
     _raise_failures(outcomes)
 
 
-def _executor(name: str, local: Local, settings: container.Settings, store: Store) -> Executor:
+def executor_of(name: str, local: Local, settings: container.Settings, store: Store) -> Executor:
+    """The executor of that name, ready to build."""
     match name:
         case "local":
             return local

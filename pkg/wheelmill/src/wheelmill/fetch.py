@@ -145,11 +145,13 @@ def install(
     log: Path,
     python: str | None = None,
     backend: str | None = None,
+    lean: Path | None = None,
 ) -> None:
     """Install pinned, hashed requirements and nothing else.
 
     `into` is an environment's interpreter, or with `python` given a plain folder that gets the files for
-    that Python. uv's cache is asked first, so what was fetched once needs no network.
+    that Python. uv's cache is asked first, so what was fetched once needs no network. With `lean`, what that cache
+    lacks goes into a cache in that folder in its place.
     """
     if not pins.strip():
         return
@@ -164,7 +166,43 @@ def install(
         try:
             _uv([*args, "--offline"], log=log, what=what)
         except (UnreachableError, NoReleaseError, proc.ProcessError):
-            _uv(args, log=log, what=what)
+            if lean is None:
+                _uv(args, log=log, what=what)
+                return
+            there, absent = _split(pins, args, work, log)
+            for part, more in ((there, ["--offline"]), (absent, ["--cache-dir", str(lean)])):
+                (work / "pins.txt").write_text(part)
+                if part:
+                    _uv([*args, *more], log=log, what=what)
+
+
+def _blocks(pins: str) -> list[str]:
+    """Each pinned requirement with its hashes."""
+    return [block for block in re.split(r"^(?=\S)", pins, flags=re.MULTILINE) if block.strip()]
+
+
+def _split(pins: str, args: list[str], work: Path, log: Path) -> tuple[str, str]:
+    """(what uv's cache holds of these pins, the rest)."""
+    there: list[str] = []
+    absent: list[str] = []
+    for block in _blocks(pins):
+        (work / "pins.txt").write_text(block)
+        (absent if downloads(args, work, log) else there).append(block)
+    return "".join(there), "".join(absent)
+
+
+def downloads(args: list[str], work: Path, log: Path) -> bool:
+    """Whether an install has to download something: uv says so of a dry run without the network."""
+    said = work / "dry.log"
+    said.unlink(missing_ok=True)
+    try:
+        _uv([*args, "--offline", "--dry-run"], log=said, what="looking into uv's cache")
+    except (UnreachableError, NoReleaseError, proc.ProcessError):
+        return True
+    finally:
+        with log.open("a") as out:
+            out.write(said.read_text() if said.exists() else "")
+    return "Would download" in said.read_text()
 
 
 def pinned(pins: str, name: str) -> str:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import html
 import zipfile
 import zlib
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Literal
 from urllib.parse import quote
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
-MANIFEST = ".manifest.json"
+MANIFEST, COVER = ".manifest.json", ".cover.json"
 REMEDY = "build it with `wheelmill build`, which writes the wheel and its manifest"
 PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -36,7 +37,11 @@ PAGE = """<!DOCTYPE html>
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class File:
-    """A wheel file and the environments that its manifest names. `proven` tells whether these very bytes loaded."""
+    """A wheel file and the environments that list it. `proven` tells whether these very bytes loaded.
+
+    The environments are those that its manifest names, and where a cover report of these bytes lies beside it, of
+    those the ones in which they were measured to work.
+    """
 
     path: Path
     project: str
@@ -79,6 +84,48 @@ class Manifest(BaseModel):
     toolkit: _Toolkit | None = None
 
 
+class _Cell(BaseModel):
+    cuda: str
+    torch: str
+    unclaimed: str | None
+    result: Literal["pass", "fail", "not-available"]
+
+
+class Cover(BaseModel):
+    """What the index needs of the cover report beside a wheel."""
+
+    version: Literal[1]
+    sha256: str
+    cells: list[_Cell]
+
+    def works(self, environment: str) -> bool:
+        """Whether the wheel was measured to work there, with no Python that it claims failing."""
+        here = [cell for cell in self.cells if f"{cell.cuda}-torch{cell.torch}" == environment]
+        claimed = [cell.result for cell in here if cell.unclaimed is None]
+        return "pass" in claimed and "fail" not in claimed
+
+
+def cover_of(path: Path, sha256: str) -> Cover | None:
+    """The cover report of these bytes beside a wheel, if there is one. Raises InputError when it cannot be read."""
+    try:
+        found = Cover.model_validate_json(path.with_name(path.name + COVER).read_bytes())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path.name}: its cover report cannot be read: {error}",
+            remedy="measure again with `wheelmill cover`, or remove the report",
+        ) from error
+    return found if found.sha256 == sha256 else None
+
+
+def any_wheel(path: Path) -> tuple[File, bool]:
+    """(a wheel, whether the manifest beside it is of these very bytes): ours, or anyone's."""
+    with contextlib.suppress(InputError):
+        return describe(path, manifest_of(path)), True
+    return describe(path, Manifest(wheel=path.name, sha256=file_sha256(path), environments=[])), False
+
+
 def describe(path: Path, manifest: Manifest) -> File:
     """A wheel under its manifest. Raises InputError when the file is no wheel, or not that one."""
     try:
@@ -101,6 +148,15 @@ def describe(path: Path, manifest: Manifest) -> File:
     )
 
 
+def measured(file: File) -> File:
+    """A wheel in those of its environments where the report beside it says that it works; as it is without one."""
+    cover = cover_of(file.path, file.sha256)
+    if cover is None:
+        return file
+    environments = tuple(name for name in file.environments if cover.works(name))
+    return replace(file, environments=environments, proven=bool(environments))
+
+
 def manifest_of(path: Path) -> Manifest:
     """The manifest beside a wheel. Raises InputError when there is none, or it cannot be understood."""
     try:
@@ -116,7 +172,7 @@ def collect(dist: Path) -> tuple[list[File], list[InputError]]:
     files, faults = [], []
     for path in sorted(dist.glob("*.whl")):
         try:
-            files.append(describe(path, manifest_of(path)))
+            files.append(measured(describe(path, manifest_of(path))))
         except InputError as error:
             faults.append(error)
     if not files and not faults:

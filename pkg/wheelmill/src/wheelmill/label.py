@@ -19,6 +19,7 @@ from wheelmill import proc
 from wheelmill.errors import BuildError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from email.message import Message
     from pathlib import Path
 
@@ -112,9 +113,18 @@ def _python_tags(name: str, wheel: Wheel) -> tuple[str, str]:
 
 
 def relabel(
-    repaired: Path, wheel: Wheel, releases: tuple[str, ...], platforms: tuple[str, ...], work: Path, log: Path
+    repaired: Path,
+    wheel: Wheel,
+    releases: tuple[str, ...],
+    platforms: tuple[str, ...],
+    work: Path,
+    log: Path,
+    *,
+    carried: Callable[[str, str], Mapping[str, bytes]] = lambda name, version: {},  # noqa: ARG005
 ) -> Path:
     """Unpack, correct METADATA, WHEEL and the dist-info folder's name, pack again (RECORD is written anew).
+
+    `carried` gives, of the project's name and labelled version, further files of the dist-info folder.
 
     Returns the labelled file in `work / "labelled"`. Same input, same bytes: times come from
     SOURCE_DATE_EPOCH.
@@ -125,6 +135,9 @@ def relabel(
     (tree,) = (work / "unpacked").iterdir()
     (info,) = tree.glob("*.dist-info")
     version = _relabel_metadata(info / "METADATA", wheel, releases)
+    for place, content in carried(_read(info / "METADATA")["Name"], version).items():
+        (info / place).parent.mkdir(exist_ok=True)
+        (info / place).write_bytes(content)
     interpreter, abi = _python_tags(repaired.name, wheel)
     marks = _read(info / "WHEEL")
     del marks["Tag"]

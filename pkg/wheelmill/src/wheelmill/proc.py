@@ -43,6 +43,14 @@ class ProcessError(BuildError):
         self.status, self.output = status, output
 
 
+class TimedOutError(ProcessError):
+    """A command did not end within `seconds`, and was ended."""
+
+    def __init__(self, args: Sequence[str], seconds: float, output: str, log: Path) -> None:
+        super().__init__(args, -signal.SIGTERM, output, log)
+        self.seconds = seconds
+
+
 def excerpt(output: str) -> list[str]:
     """The lines from the first complaint on: what follows it is mostly its echo."""
     lines = [line for line in output.splitlines() if line.strip()]
@@ -53,10 +61,18 @@ def excerpt(output: str) -> list[str]:
     return lines[-EXCERPT:]
 
 
-def run(args: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> None:
+def run(
+    args: Sequence[str],
+    *,
+    log: Path,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+    timeout: float | None = None,
+) -> None:
     """Run a command, appending its output to `log`.
 
-    Raises ProcessError when it fails, MissingError when the program is not there or the disk is full.
+    Raises ProcessError when it fails, TimedOutError when it takes longer than `timeout` seconds, MissingError
+    when the program is not there or the disk is full.
     Whatever ends the wait early, Ctrl-C included, ends the command's whole process group.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -72,7 +88,11 @@ def run(args: Sequence[str], *, log: Path, cwd: Path | None = None, env: Mapping
         except FileNotFoundError as error:
             raise MissingError(f"{args[0]} is not here", remedy=f"install it, or put it on PATH ({error})") from error
         try:
-            status = process.wait()
+            status = process.wait(timeout)
+        except subprocess.TimeoutExpired as error:
+            _stop(process)
+            output = log.read_bytes()[start:].decode(errors="replace")
+            raise TimedOutError(args, error.timeout, output, log) from error
         except BaseException:
             _end(process)
             raise
@@ -98,6 +118,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if threading.current_thread() is threading.main_thread():
         for impatient in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(impatient, signal.SIG_IGN)
+    _stop(process)
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a command's whole process group."""
     for signum in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signum)

@@ -3,20 +3,33 @@
 usage: python smoke.py JOB.json RESULT.json
 
 The job names the distribution, its version, its modules, the torch release it must find, and where stated
-the operators' namespace and the module of samples. The result says what was found and run, or the error.
+the operators' namespace and the module of samples. The result says what was found and run, or the error, and `at`
+what it was doing, which is written before each part, so that it outlives a crash.
 
 A module of samples offers OPERATORS (name → operator, whose `op` is the overload to call), DTYPES, TOLERANCES
 (dtype → rtol, atol) and samples(operator, device, dtype), each with `args` and a float64 `reference()`.
 """
 
+from __future__ import annotations
+
 import importlib
 import importlib.metadata
 import json
 import platform
+import re
 import sys
 import traceback
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+# The driver's own libraries (libcuda) are always the machine's.
+CUDA = re.compile(
+    r"lib(cudart|cublas|cublasLt|cudnn|cufft|curand|cusolver|cusparse|nvrtc|nvJitLink|nccl|cupti)[\w.-]*\.so[\w.]*"
+)
 
 
 def operators(torch: Any, namespace: str) -> list[str]:
@@ -39,9 +52,17 @@ def compute(torch: Any, module: Any) -> dict[str, int]:
     return counts
 
 
-def run(job: dict[str, Any]) -> dict[str, Any]:
+def borrowed(maps: str, prefix: str) -> list[str]:
+    """CUDA's libraries that a process took from outside its environment, where a user need not have them."""
+    paths = {path for line in maps.splitlines() for path in line.split(maxsplit=5)[5:]}
+    return sorted(path for path in paths if CUDA.fullmatch(path.split("/")[-1]) and not path.startswith(prefix + "/"))
+
+
+def run(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
+    at("importing torch")
     import torch
 
+    at("looking at what was installed")
     result = {"python": platform.python_version(), "torch": torch.__version__, "cuda": torch.version.cuda}
     found = importlib.metadata.version(job["distribution"])
     if found != job["version"]:
@@ -49,6 +70,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     if torch.__version__.split("+")[0] != job["torch"]:
         raise RuntimeError(f"the install replaced torch {job['torch']} by {torch.__version__}")
     for name in job["modules"]:
+        at(f"importing {name}")
         importlib.import_module(name)
     result["imported"] = job["modules"]
     if job["namespace"]:
@@ -56,19 +78,29 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         if not result["operators"]:
             raise RuntimeError(f"the wheel registers no operator under {job['namespace']}::")
     if job["samples"]:
+        at("computing")
         result["computed"] = compute(torch, importlib.import_module(job["samples"]))
         unsampled = [name for name in result["operators"] if not result["computed"].get(name)]
         if unsampled:
             raise RuntimeError(f"{job['samples']} gives no sample of {', '.join(unsampled)}")
+    foreign = borrowed(Path("/proc/self/maps").read_text(), str(Path(sys.prefix).resolve()))
+    if foreign:
+        raise RuntimeError(f"it works with {', '.join(foreign)} of this machine, which torch does not bring")
     return result
 
 
 def main(job_path: str, result_path: str) -> int:
     job = json.loads(Path(job_path).read_text())
+    told: dict[str, Any] = {"version": 1, "at": "", "error": None}
+
+    def at(what: str) -> None:
+        told["at"] = what
+        Path(result_path).write_text(json.dumps(told))
+
     try:
-        result = {"version": 1, "error": None, **run(job)}
+        result = {**told, **run(job, at), "at": "the end"}
     except Exception as error:
-        result = {"version": 1, "error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
+        result = {**told, "error": f"{type(error).__name__}: {error}", "trace": traceback.format_exc()}
     Path(result_path).write_text(json.dumps(result, indent=1))
     return 0 if result["error"] is None else 1
 

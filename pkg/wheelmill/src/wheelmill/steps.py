@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wheelmill import __version__, backend, check, elf, fetch, label, project, repair
+from wheelmill import __version__, backend, check, elf, fetch, label, project, repair, sbom
 from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.store import digest, file_sha256, write_json
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # The engine's own modules that shape a wheel: a change in one is another wheel.
 SHAPING = (
     *("backend.py", "container.py", "fetch.py", "label.py", "local.py"),
-    *("project.py", "repair.py", "sandbox.py", "steps.py", "toolkit.py"),
+    *("project.py", "repair.py", "sandbox.py", "sbom.py", "steps.py", "toolkit.py"),
 )
 
 
@@ -263,6 +263,8 @@ def _record(step: Step, inputs: Inputs, wheel: Path, key: str, clock: Clock) -> 
         "torch": step.torch_release,
         "python": inputs.python,
         "compiler": inputs.compiler.cxx,
+        "sources": clock.site.project.sha256,
+        "image": inputs.compiler.identity if inputs.executor == "docker" else None,
         "sm": list(step.wheel.sm),
         "parts": clock.parts,
     }
@@ -274,12 +276,32 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
     with clock.part("label"):
         releases = _releases(step, site.facts)
         try:
-            labelled = label.relabel(repaired, step.wheel, releases, repair.platforms(repaired), clock.work, log)
+            labelled = label.relabel(
+                repaired,
+                step.wheel,
+                releases,
+                repair.platforms(repaired),
+                clock.work,
+                log,
+                carried=lambda name, version: sbom.members(step, site, inputs, repaired, (name, version), log),
+            )
         except BaseException:
             shutil.copy2(repaired, log.parent)  # what was built comes out, beside its log
             raise
     shutil.move(labelled, folder / labelled.name)
     write_json(folder / "build.json", _record(step, inputs, folder / labelled.name, key, clock))
+
+
+def scratch(step: Step, site: Site, work: Path) -> Path:
+    """Build a step from its pinned inputs into `work`, whatever the store has, and return the labelled wheel."""
+    log = site.store.log(f"{step.wheel.id}.scratch")
+    inputs = site.executor.pin(step, site, log)
+    step = fitted(step, site, inputs.toolkit)
+    folder = work / "entry"
+    folder.mkdir()
+    _make(step, site, inputs, _key(step, site, inputs), folder, log)
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 def _sound(folder: Path) -> bool:

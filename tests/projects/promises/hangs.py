@@ -1,0 +1,4 @@
+# torch==2.14.*
+import time
+
+time.sleep(600)
