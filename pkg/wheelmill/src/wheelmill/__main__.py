@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 USAGE, INTERRUPTED = 2, 130
 # Each verb is imported when it is asked for, so that `plan` does not wait for what `build` needs.
-VERBS = {"plan": "cli_plan", "build": "cli_build", "index": "cli_index", "images": "cli_images"}
+VERBS = {"plan": "cli_plan", "build": "cli_build", "audit": "cli_audit", "index": "cli_index", "images": "cli_images"}
 
 
 class Verbs(click.Group):
