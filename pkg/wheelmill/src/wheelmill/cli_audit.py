@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,7 +42,10 @@ def _write_rules(context: click.Context, _: click.Parameter, folder: Path | None
 )
 @click.option("--json", "as_json", is_flag=True, help="Print facts and findings as JSON.")
 @click.option(
-    "--sarif", type=click.Path(path_type=Path, dir_okay=False), help="Also write the findings as SARIF 2.1.0."
+    "--sarif",
+    "sarif_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the findings as SARIF 2.1.0.",
 )
 @click.option(
     "--write-rules",
@@ -71,8 +73,6 @@ def audit(
         _show(reports, read_twice=tool is not None)
     failed = [report.facts.file for report in reports if report.verdict == "fail"]
     if failed:
-        if as_json:
-            sys.exit(GateError.exit_code)
         raise GateError(f"{len(failed)} of {len(reports)} wheels failed the audit", remedy="see each finding")
 
 

@@ -207,3 +207,11 @@ def _differing(libraries: tuple[Library, ...], expected: Expected) -> Iterator[F
                 most=listing(other.sass),
                 missing=listing(map(str, sorted(lacking))),
             )
+
+
+def unoffered(libraries: Iterable[Library], offered: frozenset[str], cuda: str) -> Iterator[Finding]:
+    """Symbols that libraries need of CUDA's runtime and that the one which offers `offered` has not."""
+    for library in libraries:
+        for symbol, version in library.undefined.items():
+            if (version or "").startswith("libcudart") and symbol not in offered:
+                yield found("cudart-symbol-missing", library.path, symbol=symbol, cuda=cuda)

@@ -12,9 +12,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wheelmill import __version__, audit, backend, cuobjdump, elf, fetch, label, repair
+from wheelmill import __version__, audit, backend, cuobjdump, elf, fetch, label, repair, rules_cuda
 from wheelmill.errors import GateError, InputError, MissingError
-from wheelmill.findings import found
 from wheelmill.rules_plan import Expected
 from wheelmill.store import digest, file_sha256, write_json
 
@@ -162,12 +161,7 @@ def runtime_findings(
 
     (path,) = site.store.entry("runtimes", digest(pins), make).rglob("libcudart.so.*")
     offered = elf.exported(path)
-    return [
-        found("cudart-symbol-missing", library.path, symbol=symbol, cuda=step.toolkit)
-        for library in libraries
-        for symbol, version in library.undefined.items()
-        if (version or "").startswith("libcudart") and symbol not in offered
-    ]
+    return list(rules_cuda.unoffered(libraries, offered, step.toolkit or ""))
 
 
 def torch_headers(site: Site, inputs: Inputs, release: str, log: Path) -> Path:
