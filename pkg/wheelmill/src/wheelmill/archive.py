@@ -26,7 +26,8 @@ DIRECTORY = 32 << 20
 UNPACKED = 4 << 30
 # Deflate cannot pass 1032:1; real wheels stay below 20:1 as a whole.
 RATIO, RATIO_FREE = 64, 64 << 20
-TEXT = 16 << 20
+# RECORD and SBOMs; the other files of a dist-info folder are small.
+TEXT, SMALL_TEXT = 16 << 20, 1 << 20
 NAME = 4096
 END = struct.Struct("<4s4H2LH")
 END64, END64_LOCATOR = struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
@@ -188,8 +189,9 @@ def _member(
 
 def _text(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes | Problem:
     try:
-        if info.file_size > TEXT:
-            return Problem("member-unreadable", shown(info.filename), f"it is larger than {TEXT:,} bytes")
+        limit = TEXT if info.filename.endswith("/RECORD") or "/sboms/" in info.filename else SMALL_TEXT
+        if info.file_size > limit:
+            return Problem("member-unreadable", shown(info.filename), f"it is larger than {limit:,} bytes")
         with archive.open(info) as source:
             return source.read(TEXT)
     except BROKEN as error:
@@ -214,7 +216,9 @@ def read(path: Path, work: Path) -> Contents:
         for info in files:
             if in_dist_info(info.filename) and "/licenses/" not in info.filename:
                 text = _text(archive, info)
-                if isinstance(text, bytes):
+                if isinstance(text, Problem):
+                    problems.append(text)
+                else:
                     texts[info.filename] = text
         algorithms = algorithms_of(texts)
         # zlib and hashlib release the interpreter's lock.

@@ -19,6 +19,7 @@ else:
 
 Severity = Literal["error", "warning", "info"]
 SEVERITIES: tuple[Severity, ...] = ("error", "warning", "info")
+LENGTH = 2000
 TABLE = Path(__file__).parent / "tables" / "rules.toml"
 
 
@@ -60,9 +61,15 @@ def found(rule: str, library: str | None = None, /, *, severity: Severity | None
         rule=rule,
         severity=severity or row.severity,
         library=library,
-        message=string.Formatter().vformat(row.message, (), words),
-        remedy=string.Formatter().vformat(row.remedy, (), words),
+        message=_printable(string.Formatter().vformat(row.message, (), words)),
+        remedy=_printable(string.Formatter().vformat(row.remedy, (), words)),
     )
+
+
+def _printable(text: str) -> str:
+    """The text without what would move a terminal's cursor, and of a length that can be read."""
+    plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:LENGTH])
+    return plain if len(text) <= LENGTH else plain + "…"
 
 
 def worst(findings: Iterable[Finding]) -> Severity | None:

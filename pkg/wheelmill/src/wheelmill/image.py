@@ -28,7 +28,7 @@ ITEMS = 100_000
 SYMBOLS = 1_000_000
 NAME = 1 << 16
 # Names may lie within one another, so their sum has a bound of its own.
-NAMES = 1 << 27
+NAMES = 1 << 25
 BUILD_PATH = re.compile(
     rb"(?<![\w./:-])/(?:home|tmp|root|build|builds|workspace|__w|Users|private/var|var/tmp|github/workspace)"
     rb"/[\w.+@-][\w./+@-]{2,250}"

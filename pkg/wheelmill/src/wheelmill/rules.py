@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from wheelmill.rules_plan import Expected
     from wheelmill.wheelfacts import WheelFacts
 
+SHOWN = 50
 GROUPS: tuple[Callable[[WheelFacts, Expected], Iterator[Finding]], ...] = (
     rules_files.findings,
     rules_platform.findings,
@@ -55,9 +57,23 @@ def judge(facts: WheelFacts, expected: Expected) -> Judged:
     waivers = expected.policy.waive if expected.policy else ()
     used: set[int] = set()
     every = [finding for group in GROUPS for finding in group(facts, expected)]
-    marked = list(dict.fromkeys(_waive(every, waivers, used)))
+    marked = list(_limited(dict.fromkeys(_waive(every, waivers, used))))
     marked.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     return Judged(findings=tuple(marked), used=frozenset(used))
+
+
+def _limited(findings: Iterable[Finding]) -> Iterator[Finding]:
+    """The first findings of each rule, the last of them with the number that is left out."""
+    groups: defaultdict[tuple[str, str], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.rule, finding.severity].append(finding)
+    for group in groups.values():
+        yield from group[: SHOWN - 1]
+        if len(group) == SHOWN:
+            yield group[-1]
+        elif len(group) > SHOWN:
+            last = group[SHOWN - 1]
+            yield replace(last, message=f"{last.message} ({len(group) - SHOWN} more findings of this rule)")
 
 
 def unused(waivers: Sequence[Waiver], used: Iterable[int]) -> Iterator[Finding]:

@@ -6,10 +6,10 @@ import json
 from typing import TYPE_CHECKING
 
 from packaging.metadata import ExceptionGroup, InvalidMetadata, Metadata
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.tags import parse_tag
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from wheelmill.archive import shown
 from wheelmill.findings import Finding, found
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wheelmill.rules_plan import Expected
     from wheelmill.wheelfacts import Row, WheelFacts
 
+CHECKED = 20_000
+TAG_LENGTH, TAGS = 255, 1000
 WEAK = frozenset({"md5", "sha1", "sha224"})
 # Without W002 and W009: every project with extensions has empty files twice and more than one top-level entry.
 CHECKS = ("W001", "W003", "W004", "W005", "W006", "W007", "W008", "W010")
@@ -61,7 +63,7 @@ def _folder(facts: WheelFacts) -> Iterator[Finding]:
         project, _, version = info.removesuffix(".dist-info").partition("-")
         try:
             same = Version(version) == facts.name.version
-        except InvalidVersion:
+        except ValueError:
             same = False
         if not same or canonicalize_name(project) != facts.name.project:
             yield found("dist-info-incomplete", what=f"{shown(info)} is not the folder of {shown(facts.file)}")
@@ -73,16 +75,18 @@ def _metadata(facts: WheelFacts) -> Iterator[Finding]:
     text = facts.contents.texts[f"{facts.infos[0]}/METADATA"]
     try:
         Metadata.from_email(text, validate=True)
+    except (ValueError, RecursionError) as error:
+        yield found("metadata-invalid", what=f"METADATA: {shown(str(error))}")
     except ExceptionGroup as group:
-        for error in group.exceptions:
-            field = error.field.lower() if isinstance(error, InvalidMetadata) else ""
+        for one in group.exceptions:
+            field = one.field.lower() if isinstance(one, InvalidMetadata) else ""
             # Old spellings of a licence or a description's type stop nobody.
             if field in STOPPING:
-                yield found("metadata-invalid", what=f"METADATA: {shown(str(error))}")
+                yield found("metadata-invalid", what=f"METADATA: {shown(str(one))}")
     for stated in facts.stated:
         try:
             Requirement(stated)
-        except InvalidRequirement as error:
+        except ValueError as error:
             yield found("metadata-invalid", what=f"`Requires-Dist: {shown(stated)}` is no requirement ({error})")
     wheel = facts.wheel
     if wheel is not None and not str(wheel.get("Wheel-Version", "")).startswith("1."):
@@ -97,7 +101,7 @@ def _names(facts: WheelFacts) -> Iterator[Finding]:
         yield found("name-mismatch", filename=facts.name.project, metadata=shown(name))
     try:
         version = Version(stated)
-    except InvalidVersion:
+    except ValueError:
         return
     if version != facts.name.version:
         yield found("version-mismatch", filename=facts.name.version, metadata=version)
@@ -106,7 +110,13 @@ def _names(facts: WheelFacts) -> Iterator[Finding]:
 def _tags(facts: WheelFacts) -> Iterator[Finding]:
     if facts.wheel is None:
         return
-    tags = {tag for text in facts.wheel.get_all("Tag", []) for tag in parse_tag(str(text).strip())}
+    stated = [str(text).strip() for text in facts.wheel.get_all("Tag", [])]
+    # A tag is a product of three lists.
+    wrong = [text for text in stated if text.count("-") != 2 or len(text) > TAG_LENGTH]  # noqa: PLR2004
+    if wrong or len(stated) > TAGS:
+        yield found("metadata-invalid", what=f"WHEEL's {len(stated)} tags, as {shown((wrong or stated)[0])}")
+        return
+    tags = {tag for text in stated for tag in parse_tag(text)}
     if facts.name.tags and tags != facts.name.tags:
         words = [listing(sorted(map(str, some)), limit=4) for some in (facts.name.tags, tags)]
         yield found("tag-mismatch", filename=words[0], metadata=words[1])
@@ -154,7 +164,7 @@ def _contents(facts: WheelFacts) -> Iterator[Finding]:
     from check_wheel_contents.contents import WheelContents
     from check_wheel_contents.errors import WheelValidationError
 
-    if len(facts.infos) != 1 or facts.wheel is None:
+    if len(facts.infos) != 1 or facts.wheel is None or len(facts.contents.members) > CHECKED:
         return
     info = facts.infos[0]
     contents = WheelContents(

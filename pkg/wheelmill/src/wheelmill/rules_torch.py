@@ -53,6 +53,7 @@ def findings(facts: WheelFacts, expected: Expected) -> Iterator[Finding]:
 
 
 def _shown(library: Library, use: Use) -> str:
+    # As the loader's "undefined symbol" names them.
     names = use.unstable or tuple(name for name in library.undefined if "torch" in name)
     return listing(names, limit=SHOWN)
 

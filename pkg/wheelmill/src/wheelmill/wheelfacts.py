@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import csv
 import hashlib
 import io
@@ -12,15 +13,14 @@ from email.parser import BytesParser
 from email.policy import compat32
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
-from packaging.version import InvalidVersion
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from wheelmill import archive, cuobjdump, elf, torch_use
 from wheelmill.errors import GateError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from email.message import Message
     from pathlib import Path
 
@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from wheelmill.torch_use import Use
 
 NAMED_LIBRARY = re.compile(r"\.(so(\.[\w.]+)?|dylib|pyd|dll)$")
+
+# The largest public wheels have some 200 libraries and 100,000 undefined symbols.
+LIBRARIES = 2000
+SYMBOLS = 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,7 +60,10 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WheelFacts:
-    """Everything that is read of one wheel. `readings` is cuobjdump's, by library; empty where it is not at hand."""
+    """Everything that is read of one wheel. `readings` is cuobjdump's, by library; empty where it is not at hand.
+
+    `stated` is every Requires-Dist as written, `requirements` those that can be understood.
+    """
 
     file: str
     sha256: str
@@ -71,6 +78,8 @@ class WheelFacts:
     uses: Mapping[str, Use]
     readings: Mapping[str, Reading] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
+    stated: tuple[str, ...] = ()
+    requirements: tuple[Requirement, ...] = ()
 
     @property
     def platforms(self) -> tuple[str, ...]:
@@ -93,22 +102,6 @@ class WheelFacts:
         return tuple(library for library in self.libraries if not library.program)
 
     @property
-    def stated(self) -> tuple[str, ...]:
-        """Every Requires-Dist, as written."""
-        return tuple(map(str, self.metadata.get_all("Requires-Dist", []))) if self.metadata else ()
-
-    @property
-    def requirements(self) -> tuple[Requirement, ...]:
-        """Every Requires-Dist that can be understood."""
-        found = []
-        for text in self.stated:
-            try:
-                found.append(Requirement(text))
-            except InvalidRequirement:  # the rule metadata-invalid tells of it
-                continue
-        return tuple(found)
-
-    @property
     def requires_torch(self) -> tuple[str, ...]:
         """What it requires of torch, as written."""
         return tuple(
@@ -116,10 +109,16 @@ class WheelFacts:
         )
 
 
+def _requirements(stated: tuple[str, ...]) -> Iterator[Requirement]:
+    for text in stated:
+        with contextlib.suppress(ValueError):  # the rule metadata-invalid tells of it
+            yield Requirement(text)
+
+
 def _name(filename: str) -> Name:
     try:
         project, version, _, tags = parse_wheel_filename(filename)
-    except (InvalidWheelFilename, InvalidVersion) as error:
+    except ValueError as error:
         return Name(wrong=str(error))
     return Name(project=project, version=version, tags=tags)
 
@@ -147,25 +146,33 @@ def _headers(texts: Mapping[str, bytes], name: str) -> Message | None:
 def _libraries(contents: Contents) -> tuple[list[Library], list[Problem]]:
     libraries: list[Library] = []
     problems: list[Problem] = []
+    kept = 0
     for member in contents.members:
-        if member.elf is not None:
-            try:
-                found = elf.read(member.elf, member.name)
-            except GateError as error:
-                problems.append(archive.Problem("library-unreadable", member.name, str(error.__cause__)))
-                continue
-            libraries.append(found)
-        elif NAMED_LIBRARY.search(member.name) and not member.script:
-            what = "it is no ELF file" if ".so" in member.name else "it is a library of another system"
-            rule = "library-unreadable" if ".so" in member.name else "platform-unsupported"
-            problems.append(archive.Problem(rule, member.name, what))
+        name = archive.shown(member.name)
+        if member.elf is None:
+            if NAMED_LIBRARY.search(name) and not member.script:
+                ours = ".so" in name
+                rule = "library-unreadable" if ours else "platform-unsupported"
+                what = "it is no ELF file" if ours else f"{name} is a library of another system"
+                problems.append(archive.Problem(rule, name, what))
+            continue
+        if len(libraries) >= LIBRARIES or kept > SYMBOLS:
+            problems.append(archive.Problem("library-unreadable", name, "the wheel holds more than can be read"))
+            break
+        try:
+            found = elf.read(member.elf, name)
+        except GateError as error:
+            problems.append(archive.Problem("library-unreadable", name, str(error.__cause__)))
+            continue
+        kept += len(found.undefined) + len(found.weak)
+        libraries.append(found)
     return libraries, problems
 
 
 def _readings(contents: Contents, libraries: list[Library], tool: Path | None) -> dict[str, Reading]:
     if tool is None:
         return {}
-    files = {member.name: member.elf for member in contents.members if member.elf is not None}
+    files = {archive.shown(member.name): member.elf for member in contents.members if member.elf is not None}
     holding = [library.path for library in libraries if library.sass or library.ptx]
     return {path: cuobjdump.read(tool, files[path]) for path in holding}
 
@@ -184,6 +191,8 @@ def read(path: Path, work: Path, *, tool: Path | None = None) -> WheelFacts:
     info = infos[0] if len(infos) == 1 else ""
     record, wrong = _record(contents.texts[f"{info}/RECORD"]) if f"{info}/RECORD" in contents.texts else (None, [])
     libraries, unreadable = _libraries(contents)
+    metadata = _headers(contents.texts, f"{info}/METADATA")
+    stated = tuple(map(str, metadata.get_all("Requires-Dist", []))) if metadata else ()
     return WheelFacts(
         file=path.name,
         sha256=sha.hexdigest(),
@@ -191,11 +200,13 @@ def read(path: Path, work: Path, *, tool: Path | None = None) -> WheelFacts:
         name=_name(path.name),
         contents=contents,
         infos=infos,
-        metadata=_headers(contents.texts, f"{info}/METADATA"),
+        metadata=metadata,
         wheel=_headers(contents.texts, f"{info}/WHEEL"),
         record=record,
         libraries=tuple(libraries),
         uses={library.path: torch_use.classify(library) for library in libraries},
         readings=_readings(contents, libraries, tool),
         problems=(*contents.problems, *wrong, *unreadable),
+        stated=stated,
+        requirements=tuple(_requirements(stated)),
     )
