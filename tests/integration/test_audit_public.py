@@ -141,7 +141,7 @@ def test_torch_abi_audit_classifies_the_demangled_names_alike(reports: dict[str,
     facts_ = reports[name].facts
     for library in facts_.libraries:
         for symbol in (*library.undefined, *library.weak):
-            plain = demangle(symbol) if symbol.startswith("_Z") else symbol
+            plain = demangle.demangle_symbol(symbol)
             assert (classify_symbol(plain) == "unstable") == torch_use.is_unstable(symbol), (symbol, plain)
 
 

@@ -49,6 +49,7 @@ class Library:
     entry_points: tuple[str, ...] = ()
     ptx_isa: tuple[int, int] | None = None
     relocatable: bool = False
+    device_entries: int = 0
     exec_stack: bool = False
     relro: bool = True
     program: bool = False
@@ -64,19 +65,21 @@ def exported(path: Path) -> frozenset[str]:
             raise _unreadable(path.name, error) from error
 
 
-def _device(image: Image) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None]:
-    """(SASS, PTX, newest PTX ISA) of every fatbin section."""
+def _device(image: Image) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None, int]:
+    """(SASS, PTX, newest PTX ISA, number of entries) of every fatbin section."""
+    count = 0
     targets: dict[int, set[str]] = {fatbin.SASS: set(), fatbin.PTX: set()}
     isa = (0, 0)
     for section in image.sections:
         if section.name in fatbin.SECTIONS:
             image.within(section.offset, section.size)
             for entry in fatbin.entries(image.data, section.offset, section.offset + section.size):
+                count += 1
                 if entry.kind in targets:
                     targets[entry.kind].add(entry.target)
                     isa = max(isa, entry.isa)
     sass, ptx = (tuple(sorted(targets[kind], key=fatbin.sm_order)) for kind in (fatbin.SASS, fatbin.PTX))
-    return sass, ptx, isa if ptx else None
+    return sass, ptx, isa if ptx else None, count
 
 
 def parse(data: Buffer, name: str) -> Library:
@@ -85,7 +88,7 @@ def parse(data: Buffer, name: str) -> Library:
     symbols = list(image.symbols(defined=b"Py"))
     names, versions = image.version_needs()
     undefined = [symbol for symbol in symbols if not symbol.defined]
-    sass, ptx, isa = _device(image)
+    sass, ptx, isa, count = _device(image)
     if not (sass or ptx) and any(symbol.name == REGISTERS_DEVICE_CODE for symbol in undefined) and image.stripped:
         raise ValueError("it registers device code, and its section table, which says where that lies, is gone")
     return Library(
@@ -102,6 +105,7 @@ def parse(data: Buffer, name: str) -> Library:
         weak=tuple(symbol.name for symbol in undefined if symbol.bind == WEAK),
         entry_points=tuple(s.name for s in symbols if s.defined and s.name.startswith(("PyInit_", "PyModExport_"))),
         ptx_isa=isa,
+        device_entries=count,
         relocatable=any(section.name == fatbin.SECTIONS[1] for section in image.sections),
         exec_stack=image.exec_stack,
         relro=image.relro,

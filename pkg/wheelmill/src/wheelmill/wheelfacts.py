@@ -34,9 +34,8 @@ if TYPE_CHECKING:
 
 NAMED_LIBRARY = re.compile(r"\.(so(\.[\w.]+)?|dylib|pyd|dll)$")
 
-# The largest public wheels have some 200 libraries and 100,000 undefined symbols.
-LIBRARIES = 2000
-SYMBOLS = 1_000_000
+# Libraries, and undefined symbols and fatbin entries in all: ten times what the largest public wheels have.
+LIBRARIES, ITEMS = 2000, 1_000_000
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -156,7 +155,7 @@ def _libraries(contents: Contents) -> tuple[list[Library], list[Problem]]:
                 what = "it is no ELF file" if ours else f"{name} is a library of another system"
                 problems.append(archive.Problem(rule, name, what))
             continue
-        if len(libraries) >= LIBRARIES or kept > SYMBOLS:
+        if len(libraries) >= LIBRARIES or kept > ITEMS:
             problems.append(archive.Problem("library-unreadable", name, "the wheel holds more than can be read"))
             break
         try:
@@ -164,7 +163,7 @@ def _libraries(contents: Contents) -> tuple[list[Library], list[Problem]]:
         except GateError as error:
             problems.append(archive.Problem("library-unreadable", name, str(error.__cause__)))
             continue
-        kept += len(found.undefined) + len(found.weak)
+        kept += len(found.undefined) + len(found.weak) + found.device_entries
         libraries.append(found)
     return libraries, problems
 
