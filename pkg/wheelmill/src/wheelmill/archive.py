@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import re
 import stat
 import struct
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
+    from concurrent.futures import Executor
 
 ENTRIES = 100_000
 DIRECTORY = 32 << 20
@@ -150,30 +152,51 @@ def shown(name: str) -> str:
     return plain if len(name) <= 200 else plain + "…"  # noqa: PLR2004
 
 
-def _copy(source: BinaryIO, info: zipfile.ZipInfo, algorithms: tuple[str, ...], target: Path) -> Member:
-    """Read a member to its end; an ELF file's bytes go to `target`. Raises ValueError where it is not of its size."""
-    digests = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
-    read, block = 0, source.read(BLOCK)
-    elf, script = block[:4] == b"\x7fELF", LINKER_SCRIPT.match(block) is not None
-    with contextlib.ExitStack() as stack:
-        out = stack.enter_context(target.open("wb")) if elf else None
-        while block:
-            read += len(block)
-            if read > info.file_size:
-                raise ValueError(f"it holds more than the {info.file_size:,} bytes that the archive says")
-            for digest in digests.values():
-                digest.update(block)
-            if out is not None:
-                out.write(block)
-            block = source.read(BLOCK)
+def _blocks(source: BinaryIO, info: zipfile.ZipInfo) -> Iterator[bytes]:
+    """A member's bytes. Raises ValueError where it is not of the size that the archive says."""
+    read = 0
+    while block := source.read(BLOCK):
+        read += len(block)
+        if read > info.file_size:
+            raise ValueError(f"it holds more than the {info.file_size:,} bytes that the archive says")
+        yield block
     if read != info.file_size:
         raise ValueError(f"it holds {read:,} bytes, and the archive says {info.file_size:,}")
+
+
+def _copy(
+    blocks: Iterator[bytes], info: zipfile.ZipInfo, algorithms: tuple[str, ...], target: Path, hasher: Executor
+) -> Member:
+    """Read a member to its end; an ELF file's bytes go to `target`. One block is hashed while the next is read."""
+    digests = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
+
+    def update(block: bytes) -> None:
+        for digest in digests.values():
+            digest.update(block)
+
+    first = next(blocks, b"")
+    elf = first.startswith(b"\x7fELF")
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(target.open("wb")) if elf else None
+        pending = None
+        for block in itertools.chain([first], blocks):
+            if out is not None:
+                out.write(block)
+            if pending is not None:
+                pending.result()
+            # A small one is hashed sooner than it is handed over.
+            pending = hasher.submit(update, block) if len(block) == BLOCK else None
+            if pending is None:
+                update(block)
+        if pending is not None:
+            pending.result()
     hashes = {name: digest.digest() for name, digest in digests.items()}
-    return Member(name=info.filename, size=read, digests=hashes, elf=target if elf else None, script=script)
+    script = LINKER_SCRIPT.match(first) is not None
+    return Member(name=info.filename, size=info.file_size, digests=hashes, elf=target if elf else None, script=script)
 
 
 def _member(
-    archive: zipfile.ZipFile, info: zipfile.ZipInfo, algorithms: tuple[str, ...], target: Path
+    archive: zipfile.ZipFile, info: zipfile.ZipInfo, algorithms: tuple[str, ...], target: Path, hasher: Executor
 ) -> Member | Problem:
     name = shown(info.filename)
     try:
@@ -182,7 +205,7 @@ def _member(
         if info.compress_type not in METHODS:
             return Problem("member-unreadable", name, f"compression method {info.compress_type} is not a wheel's")
         with archive.open(info) as source:
-            return _copy(source, info, algorithms, target)  # type: ignore[arg-type]
+            return _copy(_blocks(source, info), info, algorithms, target, hasher)  # type: ignore[arg-type]
     except BROKEN as error:
         return Problem("member-unreadable", name, str(error) or type(error).__name__)
 
@@ -222,9 +245,9 @@ def read(path: Path, work: Path) -> Contents:
                     texts[info.filename] = text
         algorithms = algorithms_of(texts)
         # zlib and hashlib release the interpreter's lock.
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        with ThreadPoolExecutor(max_workers=1) as hasher, ThreadPoolExecutor(max_workers=2) as readers:
             jobs = [
-                pool.submit(_member, archive, info, algorithms, work / f"{index}.elf")
+                readers.submit(_member, archive, info, algorithms, work / f"{index}.elf", hasher)
                 for index, info in enumerate(files)
             ]
             done = [job.result() for job in jobs]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -46,11 +48,21 @@ def audit(path: Path, expected: Expected, *, tool: Path | None = None, work: Pat
 
     Raises OSError when the file itself cannot be read; whatever is wrong inside it is a finding.
     """
-    with tempfile.TemporaryDirectory(prefix="wheelmill-audit-", dir=work) as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="wheelmill-audit-", dir=work) as folder,
+        ThreadPoolExecutor(max_workers=1) as beside,
+    ):
+        beside.submit(_import_libraries)
         facts = wheelfacts.read(path, Path(folder), tool=tool)
     judged = rules.judge(facts, expected)
     fail_on = expected.policy.fail_on if expected.policy else "error"
     return Report(facts=facts, findings=judged.findings, used=judged.used, verdict=verdict(judged.findings, fail_on))
+
+
+def _import_libraries() -> None:
+    """Import what rules need while the archive is unpacked, which leaves the interpreter's lock free."""
+    for name in ("check_wheel_contents.checker", "auditwheel.policy"):
+        importlib.import_module(name)
 
 
 def with_unused(reports: Sequence[Report], expected: Expected) -> tuple[Report, ...]:

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING
 import click
 
 from wheelmill import audit as auditing
-from wheelmill import cuobjdump, facts, matrix, sarif
+from wheelmill import cuobjdump, facts, sarif
 from wheelmill.errors import GateError, InputError
 from wheelmill.rules_plan import Expected
 
 if TYPE_CHECKING:
     from wheelmill.audit import Report
     from wheelmill.findings import Finding
+    from wheelmill.matrix import Matrix
     from wheelmill.model import Wheel
 
 INSET = (0, 0, 0, 4)
@@ -80,13 +81,15 @@ def expectation(expect: str | None, path: Path | None) -> Expected:
     """What to hold the wheels against. Raises InputError for an id that the matrix does not plan."""
     if expect is None and path is None:
         return Expected(facts=facts.load())
+    from wheelmill import matrix  # slow to import, and most audits have none
+
     wanted = matrix.load(path or Path("matrix.yaml"))
     known = facts.load(wanted.facts)
     wheel = None if expect is None else _planned(expect, wanted, known)
     return Expected(facts=known, wheel=wheel, policy=wanted.policy)
 
 
-def _planned(expect: str, wanted: matrix.Matrix, known: facts.Facts) -> Wheel:
+def _planned(expect: str, wanted: Matrix, known: facts.Facts) -> Wheel:
     from wheelmill import plan
     from wheelmill.names import did_you_mean
 

@@ -30,9 +30,11 @@ NAME = 1 << 16
 # Names may lie within one another, so their sum has a bound of its own.
 NAMES = 1 << 25
 BUILD_PATH = re.compile(
-    rb"(?<![\w./:-])/(?:home|tmp|root|build|builds|workspace|__w|Users|private/var|var/tmp|github/workspace)"
+    rb"/(?:home|tmp|root|build|builds|workspace|__w|Users|private/var|var/tmp|github/workspace)"
     rb"/[\w.+@-][\w./+@-]{2,250}"
 )
+# What stands before it in a longer path or an address; looked at afterwards, so that the search is for a letter.
+WITHIN_PATH = re.compile(rb"[\w./:-]")
 TEXT_SECTIONS = (".rodata", ".data", ".debug_str", ".debug_line_str", ".comment")
 SHOWN = 5
 
@@ -292,7 +294,8 @@ class Image:
                 continue
             self.within(section.offset, section.size)
             for match in BUILD_PATH.finditer(self.data, section.offset, section.offset + section.size):
-                found[match[0].decode("ascii", "replace")] = None
+                if not WITHIN_PATH.match(self.data, max(match.start() - 1, section.offset), match.start()):
+                    found[match[0].decode("ascii", "replace")] = None
                 if len(found) >= SHOWN:
                     return tuple(found)
         return tuple(found)

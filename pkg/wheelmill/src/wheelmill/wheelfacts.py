@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import contextlib
 import csv
-import hashlib
 import io
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.parser import BytesParser
 from email.policy import compat32
@@ -18,6 +18,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from wheelmill import archive, cuobjdump, elf, torch_use
 from wheelmill.errors import GateError
+from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -181,11 +182,9 @@ def read(path: Path, work: Path, *, tool: Path | None = None) -> WheelFacts:
 
     Raises OSError when the file itself cannot be read. Whatever is wrong inside it is a problem among the facts.
     """
-    with path.open("rb") as file:
-        sha = hashlib.sha256()
-        while block := file.read(1 << 20):
-            sha.update(block)
-    contents = archive.read(path, work)
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        sha256 = beside.submit(file_sha256, path)
+        contents = archive.read(path, work)
     infos = tuple(sorted({name.partition("/")[0] for name in contents.names if archive.in_dist_info(name)}))
     info = infos[0] if len(infos) == 1 else ""
     record, wrong = _record(contents.texts[f"{info}/RECORD"]) if f"{info}/RECORD" in contents.texts else (None, [])
@@ -194,7 +193,7 @@ def read(path: Path, work: Path, *, tool: Path | None = None) -> WheelFacts:
     stated = tuple(map(str, metadata.get_all("Requires-Dist", []))) if metadata else ()
     return WheelFacts(
         file=path.name,
-        sha256=sha.hexdigest(),
+        sha256=sha256.result(),
         size=path.stat().st_size,
         name=_name(path.name),
         contents=contents,
