@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wheelmill import audit as auditing
-from wheelmill import cuobjdump, facts, sarif
+from wheelmill import cuobjdump, facts
 from wheelmill.errors import GateError, InputError
 from wheelmill.rules_plan import Expected
 
@@ -67,6 +67,8 @@ def audit(
     tool = cuobjdump.find()
     reports = auditing.with_unused([auditing.audit(path, expected, tool=tool) for path in wheels], expected)
     if sarif_path is not None:
+        from wheelmill import sarif
+
         sarif.write(sarif_path, reports, wheels)
     if as_json:
         click.echo(json.dumps(auditing.to_json(reports), indent=1))
