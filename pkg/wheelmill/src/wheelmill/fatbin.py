@@ -22,6 +22,7 @@ ENTRY_MINIMUM = 64
 PTX, SASS = 1, 2
 # What link-time optimization leaves (NVVM intermediate code): no target of its own.
 OTHER = frozenset({8, 16, 32, 64})
+SM_LOWEST, SM_HIGHEST = 10, 999
 ARCHITECTURE_SPECIFIC, FAMILY = 1 << 20, 1 << 21
 # Far above any library: a public one of 226 MB has some 30,000.
 ENTRIES = 400_000
@@ -62,6 +63,8 @@ def entries(data: Buffer, start: int, end: int) -> Iterator[Entry]:
             kind, _, head, payload, minor, major, sm, flags = ENTRY.unpack_from(data, entry)
             if kind not in OTHER | {PTX, SASS} or head < ENTRY_MINIMUM or entry + head + payload > start:
                 raise ValueError(f"no fatbin entry at offset {entry}")
+            if not SM_LOWEST <= sm <= SM_HIGHEST:
+                raise ValueError(f"the fatbin entry at offset {entry} is for SM {sm}, which is none")
             suffix = "a" if flags & ARCHITECTURE_SPECIFIC else "f" if flags & FAMILY else ""
             yield Entry(kind=kind, target=f"{sm}{suffix}", isa=(major, minor) if kind == PTX else (0, 0))
             entry += head + payload

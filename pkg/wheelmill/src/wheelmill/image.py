@@ -24,7 +24,7 @@ GNU_HASH, VERSYM, VERNEED, VERNEEDNUM, STRSZ = 0x6FFFFEF5, 0x6FFFFFF0, 0x6FFFFFF
 MACHINES = {3: "i686", 20: "ppc", 21: "ppc64le", 22: "s390x", 40: "armv7l", 62: "x86_64", 183: "aarch64"}
 MACHINES |= {190: "cuda", 224: "amdgpu", 243: "riscv64", 258: "loongarch64"}
 # Far above any real file: libtorch_cuda.so has 60 segments and sections, 300,000 symbols.
-ITEMS = 100_000
+ITEMS, DYNAMICS = 100_000, 4096
 SYMBOLS = 1_000_000
 NAME = 1 << 16
 # Names may lie within one another, so their sum has a bound of its own.
@@ -159,7 +159,7 @@ class Image:
         size = 16 if self.wide else 8
         self.within(segment.offset, segment.size)
         found = []
-        for index in range(min(segment.size // size, ITEMS)):
+        for index in range(min(segment.size // size, DYNAMICS)):
             tag, value = self.unpack("QQ" if self.wide else "II", segment.offset + index * size)
             if not tag:
                 break

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from wheelmill.repair import EXTERNAL
@@ -86,6 +86,7 @@ def original(name: str) -> str:
     return f"{match['stem']}{match['end']}" if match else name
 
 
+@lru_cache(maxsize=1 << 16)
 def is_external(name: str) -> bool:
     """Whether the user's torch, CUDA or other GPU stack brings that library."""
     return matches(name, (*TORCH, *NVIDIA, *OTHER_GPU))

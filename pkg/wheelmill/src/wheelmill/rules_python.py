@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from wheelmill.findings import Finding, found
@@ -26,10 +27,11 @@ def findings(facts: WheelFacts, expected: Expected) -> Iterator[Finding]:  # noq
     abis = {abi for _, abi in facts.pairs}
     libraries = hosted(facts)
     versions = {library.path: _version(library) for library in libraries}
+    modules = Counter(SUFFIX.sub("", library.path) for library in libraries)
     for library in libraries:
         python = versions[library.path]
         if python is not None and abis and abis <= {"none", "abi3"}:
-            yield _for_one(facts, library, python, siblings=_siblings(library, libraries))
+            yield _for_one(facts, library, python, siblings=modules[SUFFIX.sub("", library.path)])
         elif python is not None and abis and not _serves(facts, python):
             yield found("python-tag", library.path, python=f"CPython {_dotted(python)}", tag=_tag(facts))
         elif "none" in abis:
@@ -54,12 +56,6 @@ def _tag(facts: WheelFacts) -> str:
 
 def _serves(facts: WheelFacts, python: str) -> bool:
     return any(f"cp{python}" in {interpreter, abi} for interpreter, abi in facts.pairs)
-
-
-def _siblings(library: Library, libraries: tuple[Library, ...]) -> int:
-    """How many libraries of that module there are, each for another Python."""
-    stem = SUFFIX.sub("", library.path)
-    return sum(SUFFIX.sub("", other.path) == stem for other in libraries)
 
 
 def _for_one(facts: WheelFacts, library: Library, python: str, *, siblings: int) -> Finding:

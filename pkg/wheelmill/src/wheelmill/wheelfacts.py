@@ -37,6 +37,8 @@ NAMED_LIBRARY = re.compile(r"\.(so(\.[\w.]+)?|dylib|pyd|dll)$")
 
 # Libraries, and undefined symbols and fatbin entries in all: ten times what the largest public wheels have.
 LIBRARIES, ITEMS = 2000, 1_000_000
+# A needed library is held against every policy, so it weighs more.
+NEEDED = 50
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -164,7 +166,7 @@ def _libraries(contents: Contents) -> tuple[list[Library], list[Problem]]:
         except GateError as error:
             problems.append(archive.Problem("library-unreadable", name, str(error.__cause__)))
             continue
-        kept += len(found.undefined) + len(found.weak) + found.device_entries
+        kept += len(found.undefined) + len(found.weak) + found.device_entries + NEEDED * len(found.needed)
         libraries.append(found)
     return libraries, problems
 
