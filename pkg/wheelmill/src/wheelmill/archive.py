@@ -7,8 +7,10 @@ the result empty but for it. Nothing is read that the limits do not allow, whate
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import itertools
+import posixpath
 import re
 import stat
 import struct
@@ -16,12 +18,12 @@ import zipfile
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from concurrent.futures import Executor
+    from pathlib import Path
 
 ENTRIES = 100_000
 DIRECTORY = 32 << 20
@@ -35,6 +37,8 @@ END = struct.Struct("<4s4H2LH")
 END64, END64_LOCATOR = struct.Struct("<4sQ2H2L4Q"), struct.Struct("<4sLQL")
 METHODS = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 ENCRYPTED = 1
+SHOWN = 200
+CONTROL = re.compile(r"[\0-\x1f\x7f]")
 LINKER_SCRIPT = re.compile(rb"\s*(/\*|INPUT|GROUP|OUTPUT_FORMAT)")
 BLOCK = 1 << 20
 BROKEN = (
@@ -125,9 +129,9 @@ def _listing(file: BinaryIO, size: int) -> tuple[zipfile.ZipFile, list[zipfile.Z
 def _unsafe(info: zipfile.ZipInfo) -> str | None:
     """Why an installer must not write that member, or None."""
     name, mode = info.orig_filename, info.external_attr >> 16
-    if len(name) > NAME or any(ord(letter) < 32 or ord(letter) == 127 for letter in name):  # noqa: PLR2004
+    if len(name) > NAME or CONTROL.search(name):
         return "its name has control characters, or no end"
-    if name.startswith("/") or "\\" in name or name[1:2] == ":" or ".." in PurePosixPath(name).parts:
+    if name.startswith("/") or "\\" in name or name[1:2] == ":" or ".." in name.split("/"):
         return "its name leads out of the folder that it is unpacked in"
     if info.create_system == 3 and stat.S_IFMT(mode) not in {0, stat.S_IFREG, stat.S_IFDIR}:  # noqa: PLR2004
         return "it is a symbolic link or a device" if stat.S_IFMT(mode) != stat.S_IFIFO else "it is a pipe"
@@ -140,7 +144,7 @@ def _names(infos: list[zipfile.ZipInfo]) -> Iterator[Problem]:
         reason = _unsafe(info)
         if reason:
             yield Problem("member-unsafe", shown(info.orig_filename), reason)
-        key = str(PurePosixPath(info.filename)).casefold() if not info.is_dir() else ""
+        key = posixpath.normpath(info.filename) if not info.is_dir() else ""
         if key and key in seen:
             yield Problem("member-duplicate", shown(info.filename), shown(seen[key]))
         seen[key] = info.filename
@@ -148,8 +152,10 @@ def _names(infos: list[zipfile.ZipInfo]) -> Iterator[Problem]:
 
 def shown(name: str) -> str:
     """A name from an archive, fit for a terminal and of a bounded length."""
-    plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name[:200])
-    return plain if len(name) <= 200 else plain + "…"  # noqa: PLR2004
+    if len(name) <= SHOWN and name.isprintable():
+        return name
+    plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in name[:SHOWN])
+    return plain if len(name) <= SHOWN else plain + "…"
 
 
 def _blocks(source: BinaryIO, info: zipfile.ZipInfo) -> Iterator[bytes]:
@@ -207,6 +213,8 @@ def _member(
         with archive.open(info) as source:
             return _copy(_blocks(source, info), info, algorithms, target, hasher)  # type: ignore[arg-type]
     except BROKEN as error:
+        if isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise  # the disk's fault, and not the wheel's
         return Problem("member-unreadable", name, str(error) or type(error).__name__)
 
 
