@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests import audit_wheels
 
-from wheelmill import audit, elf, facts, rules_cuda
+from wheelmill import audit, elf, facts, rules_cuda, torch_use
 from wheelmill.findings import found, rules
 from wheelmill.matrix import Policy, Waiver
 from wheelmill.model import Wheel
@@ -64,13 +64,24 @@ def second_reader(said: dict[str, Any], folder: Path) -> Path | None:
     return tool
 
 
+def by_table(rule: str) -> None:
+    """Skip a rule that torch-abi-audit's table decides where that does not install."""
+    if rule.startswith("torch-floor") and not torch_use.HAS_TABLE:
+        pytest.skip("torch-abi-audit needs Python 3.11")
+
+
+def told_of(report: Report) -> list[Finding]:
+    """The findings, but for the one that the table of shims is not at hand."""
+    return [one for one in report.findings if torch_use.HAS_TABLE or one.rule != "torch-floor-unknown"]
+
+
 def findings(said: dict[str, Any], wheel: Path, tmp_path: Path, maker: audit_wheels.Maker) -> list[Finding]:
     report = report_of(said, wheel, tmp_path)
     more: list[Finding] = []
     if "runtime" in said:
         runtime = maker.stub("libcudart.so.13", tuple(said["runtime"]), "runtime")
         more = list(rules_cuda.unoffered(report.facts.libraries, elf.exported(runtime), "13.0"))
-    return [*report.findings, *more]
+    return [*told_of(report), *more]
 
 
 def report_of(said: dict[str, Any], wheel: Path, tmp_path: Path) -> Report:
@@ -86,6 +97,7 @@ def test_every_rule_has_a_planted_fault() -> None:
 
 @pytest.mark.parametrize("rule", list(rules()))
 def test_a_planted_fault_is_found_by_its_rule_alone(rule: str, maker: audit_wheels.Maker, tmp_path: Path) -> None:
+    by_table(rule)
     said = audit_wheels.load(rule)
     told = findings(said, maker.wheel(said["wheel"]), tmp_path, maker)
     assert rule in {finding.rule for finding in told}
@@ -104,7 +116,7 @@ def test_the_clean_twin_is_silent(rule: str, maker: audit_wheels.Maker, tmp_path
 
 def test_nothing_at_all_is_found_in_the_clean_wheel(maker: audit_wheels.Maker) -> None:
     report = audit.audit(maker.wheel({}), Expected(facts=facts.load()))
-    assert report.findings == ()
+    assert told_of(report) == []
     assert report.verdict == "pass"
 
 
@@ -120,7 +132,7 @@ def test_messages_leave_no_word_open(maker: audit_wheels.Maker, tmp_path: Path) 
 def test_a_second_reader_that_gave_up_is_no_answer(maker: audit_wheels.Maker, tmp_path: Path) -> None:
     said = {"cuobjdump": ["ELF file    1: demo.1.sm_80.cubin", "cuobjdump fatal   : Invalid ELF"], "status": 1}
     report = report_of(said, maker.wheel({}), tmp_path)
-    assert report.findings == ()
+    assert told_of(report) == []
     assert "fatal" in str(audit.wheel_json(report)["libraries"]["demo/libdemo.so"]["cuobjdump"]["failure"])
 
 
@@ -134,7 +146,7 @@ def test_warnings_fail_where_the_policy_says_so(maker: audit_wheels.Maker) -> No
     waived = dataclasses.replace(strict, waive=(Waiver(rule="relro-missing", library="demo/*", reason="known"),))
     report = audit.audit(wheel, Expected(facts=known, policy=waived))
     assert report.verdict == "pass"
-    assert [finding.waived for finding in report.findings] == ["known"]
+    assert [finding.waived for finding in told_of(report)] == ["known"]
 
 
 def test_a_waiver_for_another_library_waives_nothing(maker: audit_wheels.Maker) -> None:
@@ -143,4 +155,4 @@ def test_a_waiver_for_another_library_waives_nothing(maker: audit_wheels.Maker) 
     against = Expected(facts=facts.load(), policy=policy)
     (report,) = audit.with_unused([audit.audit(wheel, against)], against)
     assert report.verdict == "fail"
-    assert [finding.rule for finding in report.findings] == ["exec-stack", "waiver-unused"]
+    assert [finding.rule for finding in told_of(report)] == ["exec-stack", "waiver-unused"]

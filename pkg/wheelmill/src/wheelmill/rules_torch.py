@@ -44,7 +44,8 @@ def findings(facts: WheelFacts, expected: Expected) -> Iterator[Finding]:
     stable = expected.wheel is not None and expected.wheel.torch_abi == "stable"
     for library, use in used:
         if not use.told or use.unknown:
-            yield found("torch-floor-unknown", library.path, what=_untold(use))
+            # Without the table nothing is wrong with the wheel; a shim that the table lacks may be.
+            yield found("torch-floor-unknown", library.path, severity=None if use.told else "info", what=_untold(use))
         if spec is None:
             continue
         if use.abi == "unstable" and not stable:
