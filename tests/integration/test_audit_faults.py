@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import io
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 from tests import audit_wheels
 
 from wheelmill import audit, elf, facts, rules_cuda, torch_use
@@ -15,11 +18,21 @@ from wheelmill.model import Wheel
 from wheelmill.rules_plan import Expected
 
 if TYPE_CHECKING:
+    import subprocess
+    from collections.abc import Callable
     from pathlib import Path
 
     from wheelmill.audit import Report
     from wheelmill.findings import Finding
 
+MATRIX = """\
+version: 1
+torch: ">=2.10"
+cuda: [cu130, cu132]
+python: ["3.11"]
+sm: {default: ["8.0", "9.0+PTX"]}
+abi: {torch: stable>=2.10, python: none}
+"""
 PLAN = Wheel(
     id="cu130-stable2.10",
     cuda="cu130",
@@ -127,6 +140,42 @@ def test_messages_leave_no_word_open(maker: audit_wheels.Maker, tmp_path: Path) 
             assert "{" not in finding.message + finding.remedy
     with pytest.raises(KeyError):
         found("platform-tag", "a.so")
+
+
+def test_pyelftools_reads_the_same(maker: audit_wheels.Maker) -> None:
+    data = maker.library({"calls": ["aoti_torch_get_dim", "memcpy", "PyLong_AsLong"], "flags": ["-Wl,-rpath,$ORIGIN"]})
+    ours, image = elf.parse(data, "a.so"), ELFFile(io.BytesIO(data))
+    dynamic, table = image.get_section_by_name(".dynamic"), image.get_section_by_name(".dynsym")
+    assert list(ours.needed) == [tag.needed for tag in dynamic.iter_tags("DT_NEEDED")]
+    assert list(ours.rpath) == [tag.runpath for tag in dynamic.iter_tags("DT_RUNPATH")]
+    symbols = [one for one in table.iter_symbols() if one.name and one["st_shndx"] == "SHN_UNDEF"]
+    assert set(ours.undefined) == {one.name for one in symbols if one["st_info"]["bind"] == "STB_GLOBAL"}
+    assert set(ours.weak) == {one.name for one in symbols if one["st_info"]["bind"] == "STB_WEAK"}
+    needs = image.get_section_by_name(".gnu.version_r").iter_versions()
+    assert ours.versions == {need.name: tuple(one.name for one in names) for need, names in needs}
+
+
+def test_the_command_line_says_pass_fail_and_wrong_usage(
+    maker: audit_wheels.Maker, mill: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> None:
+    good, bad = maker.wheel({}), maker.wheel(audit_wheels.load("exec-stack")["wheel"])
+    done = mill("audit", good)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "pass" in done.stdout
+    done = mill("audit", "--json", "--sarif", "out.sarif", good, bad)
+    assert done.returncode == 1
+    assert [wheel["verdict"] for wheel in json.loads(done.stdout)["wheels"]] == ["pass", "fail"]
+    results = json.loads((tmp_path / "out.sarif").read_text())["runs"][0]["results"]
+    assert {result["ruleId"] for result in results if result["level"] == "error"} == {"exec-stack"}
+    assert mill("audit", tmp_path / "none.whl").returncode == 2
+    (tmp_path / "matrix.yaml").write_text(MATRIX)
+    assert mill("audit", "--expect", "cu130-stable2.10", good).returncode == 0
+    done = mill("audit", "--expect", "cu132-stable2.10", good)
+    assert done.returncode == 1
+    assert "local-version" in done.stdout
+    done = mill("audit", "--expect", "cu130-stable2.1", good)
+    assert done.returncode == 2
+    assert 'Did you mean "cu130-stable2.10"?' in done.stderr
 
 
 def test_a_second_reader_that_gave_up_is_no_answer(maker: audit_wheels.Maker, tmp_path: Path) -> None:

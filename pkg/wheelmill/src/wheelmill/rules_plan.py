@@ -10,7 +10,7 @@ from packaging.requirements import Requirement
 
 from wheelmill.findings import Finding, found
 from wheelmill.names import listing
-from wheelmill.rules_platform import hosted, needs
+from wheelmill.rules_platform import hosted, musl, needs
 from wheelmill.torch_use import SHIM
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _limits(facts: WheelFacts, policy: Policy) -> Iterator[Finding]:
         for one in re.findall(r"manylinux(1|2010|2014)_", tag)
     ]
     limit = tuple(map(int, policy.glibc.split(".")))
-    if hosted(facts) and (not floors or min(floors) > limit):
+    if hosted(facts) and not musl(facts) and (not floors or min(floors) > limit):
         stated = " or ".join(facts.platforms)
         yield found("glibc-policy", needs=stated or needs(facts) or "nothing known", policy=policy.glibc)
     unpacked = sum(member.size for member in facts.contents.members)

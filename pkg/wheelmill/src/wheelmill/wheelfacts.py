@@ -153,7 +153,7 @@ def _libraries(contents: Contents) -> tuple[list[Library], list[Problem]]:
         name = archive.shown(member.name)
         if member.elf is None:
             if NAMED_LIBRARY.search(name) and not member.script:
-                ours = ".so" in name
+                ours = ".so" in name and "-darwin.so" not in name
                 rule = "library-unreadable" if ours else "platform-unsupported"
                 what = "it is no ELF file" if ours else f"{name} is a library of another system"
                 problems.append(archive.Problem(rule, name, what))
