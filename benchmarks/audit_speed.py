@@ -50,9 +50,19 @@ def children(commands: list[list[str]], environment: dict[str, str]) -> tuple[fl
     return float(seconds), int(peak)
 
 
-def measure(name: str, commands: list[list[str]], environment: dict[str, str]) -> Measured:
-    runs = [children(commands, environment) for _ in range(ROUNDS)]
-    return Measured(name, round(min(seconds for seconds, _ in runs), 2), max(peak for _, peak in runs))
+Work = tuple[list[list[str]], dict[str, str]]
+
+
+def measure(works: dict[str, Work]) -> list[Measured]:
+    """Each in turn, ROUNDS times over, so that whatever else the machine does meets all alike."""
+    runs: dict[str, list[tuple[float, int]]] = {name: [] for name in works}
+    for _ in range(ROUNDS):
+        for name, work in works.items():
+            runs[name].append(children(*work))
+    return [
+        Measured(name, round(min(seconds for seconds, _ in found), 2), max(peak for _, peak in found))
+        for name, found in runs.items()
+    ]
 
 
 def unpacked(wheel: Path, folder: Path) -> list[Path]:
@@ -66,16 +76,13 @@ def rows(wheel: Path, tool: Path | None, folder: Path) -> list[Measured]:
     audit = [sys.executable, "-m", "wheelmill", "audit", "--json", str(wheel)]
     show = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     alone = {**os.environ, "PATH": os.defpath, "CUDA_HOME": "", "CUDA_PATH": ""}
-    measured = [measure("wheelmill audit", [audit], alone), measure("auditwheel show", [show], dict(os.environ))]
+    works: dict[str, Work] = {"wheelmill audit": ([audit], alone), "auditwheel show": ([show], dict(os.environ))}
     if tool is not None:
         beside = {**os.environ, "CUDA_HOME": str(tool.parent.parent)}
         lists = [[str(tool), "--list-elf", str(library)] for library in unpacked(wheel, folder)]
-        measured += [
-            measure("wheelmill audit, cuobjdump at hand", [audit], beside),
-            measure("cuobjdump --list-elf, each library", lists, dict(os.environ)),
-            measure("auditwheel show + cuobjdump --list-elf", [show, *lists], dict(os.environ)),
-        ]
-    return measured
+        works["wheelmill audit, cuobjdump at hand"] = ([audit], beside)
+        works["auditwheel show, then cuobjdump --list-elf"] = ([show, *lists], dict(os.environ))
+    return measure(works)
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from concurrent.futures import Executor
+    from concurrent.futures import Executor, Future
     from pathlib import Path
 
 ENTRIES = 100_000
@@ -173,29 +173,31 @@ def _blocks(source: BinaryIO, info: zipfile.ZipInfo) -> Iterator[bytes]:
 def _copy(
     blocks: Iterator[bytes], info: zipfile.ZipInfo, algorithms: tuple[str, ...], target: Path, hasher: Executor
 ) -> Member:
-    """Read a member to its end; an ELF file's bytes go to `target`. One block is hashed while the next is read."""
+    """Read a member to its end; an ELF file's bytes go to `target`. One block is kept while the next is read."""
     digests = {name: hashlib.new(name, usedforsecurity=False) for name in algorithms}
-
-    def update(block: bytes) -> None:
-        for digest in digests.values():
-            digest.update(block)
-
     first = next(blocks, b"")
     elf = first.startswith(b"\x7fELF")
     with contextlib.ExitStack() as stack:
         out = stack.enter_context(target.open("wb")) if elf else None
-        pending = None
-        for block in itertools.chain([first], blocks):
+
+        def keep(block: bytes) -> None:
+            for digest in digests.values():
+                digest.update(block)
             if out is not None:
                 out.write(block)
+
+        pending: Future[None] | None = None
+        try:
+            for block in itertools.chain([first], blocks):
+                if pending is not None:
+                    pending.result()
+                # A small one is kept sooner than it is handed over.
+                pending = hasher.submit(keep, block) if len(block) == BLOCK else None
+                if pending is None:
+                    keep(block)
+        finally:
             if pending is not None:
                 pending.result()
-            # A small one is hashed sooner than it is handed over.
-            pending = hasher.submit(update, block) if len(block) == BLOCK else None
-            if pending is None:
-                update(block)
-        if pending is not None:
-            pending.result()
     hashes = {name: digest.digest() for name, digest in digests.items()}
     script = LINKER_SCRIPT.match(first) is not None
     return Member(name=info.filename, size=info.file_size, digests=hashes, elf=target if elf else None, script=script)
