@@ -80,6 +80,14 @@ def index(session: nox.Session) -> None:
 
 
 @nox.session
+def audit(session: nox.Session) -> None:
+    """Audit wheels: those named after `--`, else dist/'s, under the policy of matrix.yaml."""
+    install(session)
+    wheels = session.posargs or sorted(map(str, (ROOT / "dist").glob("*.whl")))
+    session.run("wheelmill", "audit", "--matrix", "matrix.yaml", *wheels)
+
+
+@nox.session
 def images(session: nox.Session) -> None:
     """Build the container images; what follows `--` goes to the verb."""
     install(session)

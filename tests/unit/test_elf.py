@@ -1,4 +1,4 @@
-"""The fatbin reader, on bytes laid out as nvcc lays them out, and on damaged ones."""
+"""The readers of libraries and of fatbins, on bytes laid out as nvcc lays them out, and on damaged ones."""
 
 import struct
 from pathlib import Path
@@ -6,45 +6,57 @@ from pathlib import Path
 import pytest
 
 from wheelmill import elf
+from wheelmill import fatbin as device
 from wheelmill.errors import GateError
 
 
-def entry(kind: int, sm: int, flags: int = 0, payload: bytes = b"code") -> bytes:
+def entry(kind: int, sm: int, flags: int = 0, payload: bytes = b"code", isa: tuple[int, int] = (0, 0)) -> bytes:
     header = bytearray(64)
     struct.pack_into("<HHIQ", header, 0, kind, 0x0101, 64, len(payload))
-    struct.pack_into("<I", header, 28, sm)
+    struct.pack_into("<HHI", header, 24, isa[1], isa[0], sm)
     struct.pack_into("<Q", header, 40, flags)
     return bytes(header) + payload
 
 
+def targets(data: bytes) -> tuple[set[str], set[str]]:
+    found = list(device.entries(data, 0, len(data)))
+    sass, ptx = ({one.target for one in found if one.kind == kind} for kind in (device.SASS, device.PTX))
+    return sass, ptx
+
+
 def fatbin(*entries: bytes) -> bytes:
     body = b"".join(entries)
-    return struct.pack("<IHHQ", elf.FATBIN_MAGIC, 1, 16, len(body)) + body
+    return struct.pack("<IHHQ", device.MAGIC, 1, 16, len(body)) + body
 
 
 def test_targets_of_several_fatbins_with_padding() -> None:
     data = (
-        fatbin(entry(elf.SASS, 75), entry(elf.SASS, 90, elf.ARCHITECTURE_SPECIFIC))
+        fatbin(entry(device.SASS, 75), entry(device.SASS, 90, device.ARCHITECTURE_SPECIFIC))
         + bytes(8)
-        + fatbin(entry(elf.SASS, 100, elf.FAMILY), entry(elf.PTX, 120, payload=bytes(12)))
+        + fatbin(entry(device.SASS, 100, device.FAMILY), entry(device.PTX, 120, payload=bytes(12)))
     )
-    assert elf.fatbin_targets(data) == ({"75", "90a", "100f"}, {"120"})
+    assert targets(data) == ({"75", "90a", "100f"}, {"120"})
+
+
+def test_the_ptx_isa_is_in_the_entrys_header() -> None:
+    (found,) = device.entries(fatbin(entry(device.PTX, 90, isa=(8, 4))), 0, 68 + 16)
+    assert found.isa == (8, 4)
 
 
 @pytest.mark.parametrize(
     "data",
     [
         b"\x01" * 64,
-        fatbin(entry(elf.SASS, 75))[:-2],
+        fatbin(entry(device.SASS, 75))[:-2],
         fatbin(entry(7, 75)),
-        fatbin(entry(elf.SASS, 75)[:63]),
-        struct.pack("<IHHQ", elf.FATBIN_MAGIC, 1, 0, 0),
+        fatbin(entry(device.SASS, 75)[:63]),
+        struct.pack("<IHHQ", device.MAGIC, 1, 0, 0),
     ],
     ids=["no magic", "cut", "unknown kind", "short entry", "header of no size"],
 )
 def test_damaged_fatbins_are_refused(data: bytes) -> None:
     with pytest.raises((ValueError, struct.error)):
-        elf.fatbin_targets(data)
+        targets(data)
 
 
 def test_what_is_no_library_fails_closed(tmp_path: Path) -> None:
@@ -55,4 +67,4 @@ def test_what_is_no_library_fails_closed(tmp_path: Path) -> None:
 
 
 def test_targets_sort_by_number_then_suffix() -> None:
-    assert sorted(["120", "90a", "75", "90"], key=elf.sm_order) == ["75", "90", "90a", "120"]
+    assert sorted(["120", "90a", "75", "90"], key=device.sm_order) == ["75", "90", "90a", "120"]

@@ -23,6 +23,7 @@ USAGE, INTERRUPTED = 2, 130
 VERBS = {
     "plan": "cli_plan",
     "build": "cli_build",
+    "audit": "cli_audit",
     "cover": "cli_cover",
     "repro": "cli_repro",
     "index": "cli_index",

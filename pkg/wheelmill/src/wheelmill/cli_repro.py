@@ -22,7 +22,7 @@ from wheelmill.store import Store, file_sha256
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from wheelmill.check import Finding
+    from wheelmill.findings import Finding
     from wheelmill.model import Plan
     from wheelmill.toolkit import Provider
 

@@ -7,8 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from wheelmill import claims, index, interpreters, trial
-from wheelmill.check import Finding
 from wheelmill.errors import GateError
+from wheelmill.findings import Finding
 from wheelmill.names import version_key
 from wheelmill.store import write_json
 

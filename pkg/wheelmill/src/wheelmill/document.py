@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=BaseModel)
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-# Root, section, list: no key is nested deeper. What is deeper stays a node, which no type accepts; so an alias
-# that holds itself ends.
-_DEPTH = 3
+# Root, section, list, and a waiver in it: no key is nested deeper. What is deeper stays a node, which no type
+# accepts; so an alias that holds itself ends.
+_DEPTH = 4
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

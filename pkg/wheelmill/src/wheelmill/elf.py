@@ -1,149 +1,116 @@
-"""Facts of one shared library, read from its bytes and never by loading it."""
+"""Facts of one shared library, read from its bytes and never by loading it.
+
+What the dynamic loader reads is read here from where the loader reads it: the dynamic segment. By hand, because
+these bytes are a stranger's and pyelftools follows their offsets and counts without a bound, and takes a minute
+for the symbols of a large library. Layout: https://gabi.xinuos.com and the LSB's symbol versioning.
+"""
 
 from __future__ import annotations
 
+import mmap
 import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from elftools.common.exceptions import ELFError
-from elftools.elf.dynamic import DynamicSection
-from elftools.elf.elffile import ELFFile
-from elftools.elf.gnuversions import GNUVerNeedSection
-from elftools.elf.sections import SymbolTableSection
-
+from wheelmill import fatbin
 from wheelmill.errors import GateError
+from wheelmill.image import DYN, Image
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-FATBIN_SECTIONS = (".nv_fatbin", "__nv_relfatbin")
-FATBIN_MAGIC = 0xBA55ED50
-FATBIN_HEADER = struct.Struct("<IHHQ")
-# kind, reserved, header size, payload size; the SM number is at +28 and the flags at +40.
-ENTRY_HEADER = struct.Struct("<HHIQ")
-ENTRY_MINIMUM = 64
-PTX, SASS = 1, 2
-ARCHITECTURE_SPECIFIC, FAMILY = 1 << 20, 1 << 21
+    from wheelmill.fatbin import Buffer
+
+WEAK = 2
+REGISTERS_DEVICE_CODE = "__cudaRegisterFatBinary"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Library:
     """What a library holds and needs. `sass` and `ptx` are SM numbers with their suffix, such as `90a`.
 
-    `undefined` maps each strong undefined symbol to the version it asks for, or to None; `versions` maps
-    each library to the version names that it must offer.
+    `undefined` maps each strong undefined symbol to the version it asks for, or to None; `weak` holds the weak
+    ones. `versions` maps each library to the version names that it must offer. `ptx_isa` is the newest PTX ISA
+    version of its PTX, None where it has none; `relocatable` says that some of its device code is linked when it is
+    loaded. `program` says that it is an executable and no library.
     """
 
     path: str
+    machine: str
+    bits: int
+    soname: str | None
     sass: tuple[str, ...]
     ptx: tuple[str, ...]
     needed: tuple[str, ...]
     rpath: tuple[str, ...]
     undefined: dict[str, str | None]
     versions: dict[str, tuple[str, ...]]
-
-
-def _target(entry: bytes, start: int) -> str:
-    sm = struct.unpack_from("<I", entry, start + 28)[0]
-    flags = struct.unpack_from("<Q", entry, start + 40)[0]
-    suffix = "a" if flags & ARCHITECTURE_SPECIFIC else "f" if flags & FAMILY else ""
-    return f"{sm}{suffix}"
-
-
-def fatbin_targets(data: bytes) -> tuple[set[str], set[str]]:
-    """(SASS, PTX) targets of a section that holds fatbins.
-
-    A fatbin is a 16-byte header and entries, each a header and a payload; the headers can be read whatever
-    the payload's compression (layout found by experiment with nvcc 11.8 to 13.0, see docs/architecture.md).
-    Raises ValueError where the bytes do not follow it.
-    """
-    sass: set[str] = set()
-    ptx: set[str] = set()
-    at = 0
-    while at < len(data):
-        if data[at : at + 4] == b"\0\0\0\0":  # padding between fatbins
-            at += 4
-            continue
-        magic, _, header, size = FATBIN_HEADER.unpack_from(data, at)
-        if magic != FATBIN_MAGIC or header < FATBIN_HEADER.size or at + header + size > len(data):
-            raise ValueError(f"no fatbin at offset {at}")
-        entry, end = at + header, at + header + size
-        while entry < end:
-            kind, _, entry_header, payload = ENTRY_HEADER.unpack_from(data, entry)
-            if kind not in {PTX, SASS} or entry_header < ENTRY_MINIMUM or entry + entry_header + payload > end:
-                raise ValueError(f"no fatbin entry at offset {entry}")
-            (sass if kind == SASS else ptx).add(_target(data, entry))
-            entry += entry_header + payload
-        at = end
-    return sass, ptx
+    weak: tuple[str, ...] = ()
+    entry_points: tuple[str, ...] = ()
+    ptx_isa: tuple[int, int] | None = None
+    relocatable: bool = False
+    device_entries: int = 0
+    exec_stack: bool = False
+    relro: bool = True
+    program: bool = False
+    build_paths: tuple[str, ...] = ()
 
 
 def exported(path: Path) -> frozenset[str]:
-    """The symbols that a library offers to others."""
-    with path.open("rb") as file:
-        table = ELFFile(file).get_section_by_name(".dynsym")
-        return frozenset(s.name for s in table.iter_symbols() if s["st_shndx"] != "SHN_UNDEF" and s.name)
+    """The symbols that a library offers to others. Raises GateError when it cannot be read."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        try:
+            return frozenset(symbol.name for symbol in Image(data).symbols() if symbol.defined)
+        except (ValueError, struct.error) as error:
+            raise _unreadable(path.name, error) from error
 
 
-def sm_order(target: str) -> tuple[int, str]:
-    return int(target.rstrip("af")), target
+def _device(image: Image) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None, int]:
+    """(SASS, PTX, newest PTX ISA, number of entries) of every fatbin section."""
+    count = 0
+    targets: dict[int, set[str]] = {fatbin.SASS: set(), fatbin.PTX: set()}
+    isa = (0, 0)
+    for section in image.sections:
+        if section.name in fatbin.SECTIONS:
+            image.within(section.offset, section.size)
+            for entry in fatbin.entries(image.data, section.offset, section.offset + section.size):
+                count += 1
+                if entry.kind in targets:
+                    targets[entry.kind].add(entry.target)
+                    isa = max(isa, entry.isa)
+    sass, ptx = (tuple(sorted(targets[kind], key=fatbin.sm_order)) for kind in (fatbin.SASS, fatbin.PTX))
+    return sass, ptx, isa if ptx else None, count
 
 
-def _versions(elf: ELFFile) -> tuple[dict[int, str], dict[str, tuple[str, ...]]]:
-    by_index: dict[int, str] = {}
-    by_library: dict[str, tuple[str, ...]] = {}
-    for section in elf.iter_sections():
-        if isinstance(section, GNUVerNeedSection):
-            for need, auxiliaries in section.iter_versions():
-                names = []
-                for auxiliary in auxiliaries:
-                    by_index[auxiliary["vna_other"]] = auxiliary.name
-                    names.append(auxiliary.name)
-                by_library[need.name] = tuple(names)
-    return by_index, by_library
-
-
-def _undefined(elf: ELFFile, names: dict[int, str]) -> dict[str, str | None]:
-    table = elf.get_section_by_name(".dynsym")
-    marks = elf.get_section_by_name(".gnu.version")
-    if not isinstance(table, SymbolTableSection):
-        return {}
-    found = {}
-    for index, symbol in enumerate(table.iter_symbols()):
-        if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name and symbol["st_info"]["bind"] != "STB_WEAK":
-            mark = marks.get_symbol(index)["ndx"] if marks is not None else None
-            found[symbol.name] = names.get(mark) if isinstance(mark, int) else None
-    return found
-
-
-def _library(elf: ELFFile, name: str) -> Library:
-    """Raises ValueError where the file's tables are not there to be read."""
-    if elf.get_section_by_name(".dynsym") is None or elf.get_section_by_name(".dynamic") is None:
-        raise ValueError("it has no dynamic symbol table")
-    sass: set[str] = set()
-    ptx: set[str] = set()
-    tags = []
-    for section in elf.iter_sections():
-        if section.name in FATBIN_SECTIONS:
-            more_sass, more_ptx = fatbin_targets(section.data())
-            sass |= more_sass
-            ptx |= more_ptx
-        elif isinstance(section, DynamicSection):
-            tags += [(tag.entry.d_tag, tag) for tag in section.iter_tags()]
-    names, versions = _versions(elf)
+def parse(data: Buffer, name: str) -> Library:
+    """The facts of an ELF image. Raises ValueError or struct.error where the bytes do not follow the format."""
+    image = Image(data)
+    symbols = list(image.symbols(defined=b"Py"))
+    names, versions = image.version_needs()
+    undefined = [symbol for symbol in symbols if not symbol.defined]
+    sass, ptx, isa, count = _device(image)
+    if not (sass or ptx) and any(symbol.name == REGISTERS_DEVICE_CODE for symbol in undefined) and image.stripped:
+        raise ValueError("it registers device code, and its section table, which says where that lies, is gone")
     return Library(
         path=name,
-        sass=tuple(sorted(sass, key=sm_order)),
-        ptx=tuple(sorted(ptx, key=sm_order)),
-        needed=tuple(tag.needed for kind, tag in tags if kind == "DT_NEEDED"),
-        rpath=tuple(
-            tag.runpath if kind == "DT_RUNPATH" else tag.rpath
-            for kind, tag in tags
-            if kind in {"DT_RUNPATH", "DT_RPATH"}
-        ),
-        undefined=_undefined(elf, names),
+        machine=image.machine,
+        bits=image.bits,
+        soname=image.soname,
+        sass=sass,
+        ptx=ptx,
+        needed=image.needed,
+        rpath=image.rpath,
+        undefined={symbol.name: names.get(symbol.version) for symbol in undefined if symbol.bind != WEAK},
         versions=versions,
+        weak=tuple(symbol.name for symbol in undefined if symbol.bind == WEAK),
+        entry_points=tuple(s.name for s in symbols if s.defined and s.name.startswith(("PyInit_", "PyModExport_"))),
+        ptx_isa=isa,
+        device_entries=count,
+        relocatable=any(section.name == fatbin.SECTIONS[1] for section in image.sections),
+        exec_stack=image.exec_stack,
+        relro=image.relro,
+        program=image.kind != DYN or image.interpreted,
+        build_paths=image.build_paths(),
     )
 
 
@@ -154,10 +121,14 @@ def read(path: Path, name: str) -> Library:
     determined is never reported as fine.
     """
     try:
-        with path.open("rb") as file:
-            return _library(ELFFile(file), name)
-    except (ELFError, ValueError, struct.error) as error:
-        raise GateError(
-            f"{name}: its contents cannot be read ({error}), so nothing can be said of what it holds",
-            remedy="rebuild the wheel; if the file is sound, report it with the toolkit's version",
-        ) from error
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return parse(data, name)
+    except (ValueError, struct.error) as error:
+        raise _unreadable(name, error) from error
+
+
+def _unreadable(name: str, error: Exception) -> GateError:
+    return GateError(
+        f"{name}: its contents cannot be read ({error}), so nothing can be said of what it holds",
+        remedy="rebuild the wheel; if the file is sound, report it with the toolkit's version",
+    )

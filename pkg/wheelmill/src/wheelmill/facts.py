@@ -43,7 +43,16 @@ _TORCH_FIELDS = {
     "sm_source": str,
     "source": str,
 }
-_CUDA_FIELDS = {"minor": str, "sm": list, "gcc": int, "driver": str, "pypi": str, "runtime": str, "source": str}
+_CUDA_FIELDS = {
+    "minor": str,
+    "sm": list,
+    "ptx": str,
+    "gcc": int,
+    "driver": str,
+    "pypi": str,
+    "runtime": str,
+    "source": str,
+}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,6 +89,7 @@ class Cuda:
     driver: str | None
     pypi: str | None
     runtime: str | None
+    ptx: tuple[int, int] | None
 
     @property
     def names(self) -> frozenset[str]:
@@ -211,7 +221,17 @@ def _cuda(file: Path, tag: str, row: object) -> Cuda:
         driver=cast("str | None", fields.get("driver")),
         pypi=cast("str | None", fields.get("pypi")),
         runtime=cast("str | None", fields.get("runtime")),
+        ptx=_isa(file, f"cuda.{tag}.ptx", cast("str | None", fields.get("ptx"))),
     )
+
+
+def _isa(file: Path, key: str, stated: str | None) -> tuple[int, int] | None:
+    if stated is None:
+        return None
+    match = re.fullmatch(r"(\d+)\.(\d+)", stated)
+    if match is None:
+        raise _bad(file, key, f'"{stated}" is no version of the PTX ISA', "Write it as 8.4.")
+    return int(match[1]), int(match[2])
 
 
 def _fields(

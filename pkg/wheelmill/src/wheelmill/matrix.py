@@ -6,7 +6,7 @@ import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from wheelmill import arch, choice, document
 from wheelmill.choice import Choice
@@ -50,11 +50,26 @@ class Operators:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Waiver:
+    """A rule of the audit that is waived, in the libraries that a glob names or in all, and why."""
+
+    rule: str
+    library: str | None
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Policy:
-    """The oldest glibc, and the largest wheel in bytes (None: no limit)."""
+    """The oldest glibc; the largest wheel in bytes, as a file and unpacked (None: no limit).
+
+    `fail_on` is the mildest finding that fails a wheel.
+    """
 
     glibc: str
     size: int | None
+    unpacked: int | None = None
+    fail_on: Literal["error", "warning"] = "error"
+    waive: tuple[Waiver, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -109,7 +124,7 @@ def load(path: Path) -> Matrix:
         stable_from=None if abi.torch == "per-release" else abi.torch.rpartition("=")[2].strip(),
         python_abi="version" if abi.python == "per-version" else abi.python,
         operators=_operators(stated.operators),
-        policy=Policy(glibc=stated.policy.glibc, size=_size(stated.policy.size)),
+        policy=_policy(stated.policy),
         gates={"publish": gates or _default_gates(stated)},
         toolkit_minor=stated.toolkit.minor,
         toolkit_dropped=stated.toolkit.dropped == "accept",
@@ -164,6 +179,16 @@ def _project(stated: schema.Project) -> Project:
 
 def _operators(stated: schema.Operators | None) -> Operators | None:
     return None if stated is None else Operators(namespace=stated.namespace, samples=stated.samples)
+
+
+def _policy(stated: schema.Policy) -> Policy:
+    return Policy(
+        glibc=stated.glibc,
+        size=_size(stated.size),
+        unpacked=_size(stated.unpacked),
+        fail_on=stated.fail_on,
+        waive=tuple(Waiver(rule=one.rule, library=one.library, reason=one.reason) for one in stated.waive),
+    )
 
 
 def _size(stated: str | None) -> int | None:

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import os
 import re
+import resource
 import shlex
 import signal
 import subprocess
@@ -112,6 +113,25 @@ def capture(args: Sequence[str], *, env: Mapping[str, str] | None = None) -> str
         args, check=True, capture_output=True, text=True, errors="surrogateescape", stdin=subprocess.DEVNULL, env=env
     )
     return done.stdout
+
+
+def limited(args: Sequence[str], *, seconds: float, memory: int) -> tuple[int | None, str]:
+    """(status, output) of a program that reads a stranger's file; None for one that had to be ended.
+
+    `memory` bounds its address space, in bytes. Raises OSError when it does not start.
+    """
+    with subprocess.Popen(  # noqa: S603
+        args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, errors="replace", text=True
+    ) as process:
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (memory, memory))
+        try:
+            output, _ = process.communicate(timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return None, ""
+        return process.returncode, output
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

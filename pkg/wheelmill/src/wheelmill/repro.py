@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from wheelmill import compare, steps
-from wheelmill.check import Finding
+from wheelmill.findings import Finding
 from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:

@@ -113,14 +113,50 @@ class Operators(Section):
     )
 
 
+def _is_rule(text: str) -> str:
+    from wheelmill.findings import rules
+    from wheelmill.names import did_you_mean
+
+    if text not in rules():
+        raise InputError(f'"{text}" is no rule of the audit.', remedy=did_you_mean(text, list(rules())))
+    return text
+
+
+class Waiver(Section):
+    rule: Annotated[Text, AfterValidator(_is_rule)] = Field(
+        description="The rule that is waived, by its id, as rpath-leaves."
+    )
+    library: Text | None = Field(
+        default=None,
+        description='In which libraries, a glob on their paths in the wheel, as "demo.libs/*". Default: all.',
+    )
+    reason: Text = Field(description="Why the fault is accepted, as a sentence.")
+
+
+Accepted = Annotated[Waiver, Field(description="A finding that is accepted, as {rule: ID, reason: TEXT}.")]
+BYTES = r"^(\d*[1-9]\d*(\.\d+)?|0+\.\d*[1-9]\d*) ?(B|kB|KB|MB|GB|KiB|MiB|GiB)$"
+
+
 class Policy(Section):
     glibc: str = Field(
         default="2.28", pattern=r"^2\.\d+$", description='The oldest glibc it must run on. Default: "2.28".'
     )
     size: str | None = Field(
         default=None,
-        pattern=r"^(\d*[1-9]\d*(\.\d+)?|0+\.\d*[1-9]\d*) ?(B|kB|KB|MB|GB|KiB|MiB|GiB)$",
+        pattern=BYTES,
         description="The largest wheel, as 200MB or 150MiB. Default: no limit.",
+    )
+    unpacked: str | None = Field(
+        default=None,
+        pattern=BYTES,
+        description="The largest wheel when it is unpacked, as 1GB. Default: no limit.",
+    )
+    fail_on: Literal["error", "warning"] = Field(
+        default="error", description="The mildest finding of the audit that fails a wheel: error or warning."
+    )
+    waive: Some[Accepted] = Field(
+        default=[],
+        description="Findings that are accepted, each as {rule: ID, library: GLOB, reason: TEXT}, library optional.",
     )
 
 

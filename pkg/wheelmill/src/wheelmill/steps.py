@@ -12,16 +12,17 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from wheelmill import __version__, backend, check, elf, fetch, label, project, repair, sbom
+from wheelmill import __version__, audit, backend, cuobjdump, elf, fetch, label, project, repair, rules_cuda, sbom
 from wheelmill.errors import GateError, InputError, MissingError
+from wheelmill.rules_plan import Expected
 from wheelmill.store import digest, file_sha256, write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelmill.check import Finding
     from wheelmill.elf import Library
     from wheelmill.facts import Facts
+    from wheelmill.findings import Finding
     from wheelmill.matrix import Matrix
     from wheelmill.model import Step
     from wheelmill.project import Project
@@ -186,18 +187,7 @@ def runtime_findings(
 
     (path,) = site.store.entry("runtimes", digest(pins), make).rglob("libcudart.so.*")
     offered = elf.exported(path)
-    return [
-        check.Finding(
-            rule="cudart-symbol-missing",
-            severity="error",
-            library=library.path,
-            message=f"it needs {symbol} of libcudart, which CUDA {step.toolkit}'s has not: the import fails there",
-            remedy=f"build with CUDA {step.toolkit} itself",
-        )
-        for library in libraries
-        for symbol, version in library.undefined.items()
-        if (version or "").startswith("libcudart") and symbol not in offered
-    ]
+    return list(rules_cuda.unoffered(libraries, offered, step.toolkit or ""))
 
 
 def torch_headers(site: Site, inputs: Inputs, release: str, log: Path) -> Path:
@@ -313,24 +303,23 @@ def _sound(folder: Path) -> bool:
         return False
 
 
-def _check(
+def _audit(
     path: Path, step: Step, site: Site, inputs: Inputs, log: Path
 ) -> tuple[tuple[Library, ...], tuple[Finding, ...]]:
-    """Facts and findings, under the policy as it is now. Raises GateError for a finding that is an error."""
+    """The audit's facts and findings, under the policy as it is now. Raises GateError for a wheel that fails it."""
     policy = site.matrix.policy
-    with site.store.work("check") as work:
-        libraries, findings = check.check(
-            path, step.wheel, repair.platforms(path), work, glibc=policy.glibc, size=policy.size
-        )
-    findings += tuple(runtime_findings(step, site, inputs, libraries, log))
-    errors = [finding for finding in findings if finding.severity == "error"]
-    if errors:
+    with site.store.work("audit") as work:
+        expected = Expected(facts=site.facts, wheel=step.wheel, policy=policy)
+        report = audit.audit(path, expected, tool=cuobjdump.find(), work=work)
+    findings = (*report.findings, *runtime_findings(step, site, inputs, report.facts.libraries, log))
+    if audit.verdict(findings, policy.fail_on) == "fail":
+        failing = [one for one in findings if audit.fails(one, policy.fail_on)]
         raise GateError(
-            f"{path.name} fails its checks:\n"
-            + "\n".join(f"    {f.rule}{f' in {f.library}' if f.library else ''}: {f.message}" for f in errors),
-            remedy="; ".join(dict.fromkeys(finding.remedy for finding in errors)),
+            f"{path.name} fails its audit:\n"
+            + "\n".join(f"    {f.rule}{f' in {f.library}' if f.library else ''}: {f.message}" for f in failing),
+            remedy="; ".join(dict.fromkeys(finding.remedy for finding in failing)),
         )
-    return libraries, findings
+    return report.facts.libraries, findings
 
 
 def build(step: Step, site: Site) -> Built:
@@ -360,8 +349,8 @@ def build(step: Step, site: Site) -> Built:
     record = json.loads((folder / "build.json").read_text())
     path = folder / record["file"]
     clock = Clock(site, row, folder)
-    with clock.part("check"):
-        libraries, findings = _check(path, step, site, inputs, log)
+    with clock.part("audit"):
+        libraries, findings = _audit(path, step, site, inputs, log)
     manifest = {
         **record,
         "parts": {**record["parts"], **clock.parts},
@@ -369,4 +358,9 @@ def build(step: Step, site: Site) -> Built:
         "libraries": [asdict(library) for library in libraries],
         "findings": [asdict(finding) for finding in findings],
     }
-    return Built(path=path, manifest=manifest, warnings=findings, unchanged=not made)
+    return Built(
+        path=path,
+        manifest=manifest,
+        warnings=tuple(one for one in findings if one.severity == "warning" and one.waived is None),
+        unchanged=not made,
+    )
