@@ -11,9 +11,10 @@ from wheelmill.errors import MissingError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wheelmill.inputs import Inputs
     from wheelmill.local import Local
     from wheelmill.model import Step
-    from wheelmill.steps import Clock, Executor, Inputs, Site
+    from wheelmill.steps import Clock, Executor, Site
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,9 +19,9 @@ from wheelmill.errors import BuildError
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from wheelmill.inputs import Inputs
     from wheelmill.model import Step
     from wheelmill.project import Project
-    from wheelmill.steps import Inputs
 
 # Of the caller's environment a build sees these alone; the flags among them are part of the content key.
 KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelmill import backend, engine, fetch, image_choice, image_inside, proc, project, repair, sandbox, toolkit
 from wheelmill.errors import BuildError, MissingError
-from wheelmill.steps import pinned, serves_any_python, torch_headers
+from wheelmill.inputs import pinned, serves_any_python, torch_headers
 from wheelmill.store import digest
 from wheelmill.toolkit import Compiler, Toolkit
 
@@ -23,8 +23,9 @@ if TYPE_CHECKING:
 
     from wheelmill import image_build
     from wheelmill.images import Base
+    from wheelmill.inputs import Inputs
     from wheelmill.model import Step
-    from wheelmill.steps import Clock, Inputs, Site
+    from wheelmill.steps import Clock, Site
     from wheelmill.store import Store
 
 # Of what a local build sees, these are the host's own and mean nothing in a container.

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wheelmill import backend, fetch, project, repair, toolkit
-from wheelmill.steps import pinned, serves_any_python, torch_headers
+from wheelmill.inputs import pinned, serves_any_python, torch_headers
 from wheelmill.store import digest
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from wheelmill.inputs import Inputs
     from wheelmill.model import Step
-    from wheelmill.steps import Clock, Inputs, Site
+    from wheelmill.steps import Clock, Site
     from wheelmill.toolkit import Provider
 
 OWN_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"

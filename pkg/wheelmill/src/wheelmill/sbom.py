@@ -29,8 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from wheelmill.inputs import Inputs
     from wheelmill.model import Step
-    from wheelmill.steps import Inputs, Site
+    from wheelmill.steps import Site
 
 PLACE = "sboms/wheelmill.cdx.json"
 MANIFEST = "wheelmill.json"
