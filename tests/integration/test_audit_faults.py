@@ -133,6 +133,17 @@ def test_nothing_at_all_is_found_in_the_clean_wheel(maker: audit_wheels.Maker) -
     assert report.verdict == "pass"
 
 
+def test_newer_ptx_that_no_driver_of_that_cuda_reads_is_told_and_no_fault(
+    maker: audit_wheels.Maker, tmp_path: Path
+) -> None:
+    """As in a cu126 wheel that a later minor's toolkit built: SASS serves all that CUDA 12.6 knows, up to SM 9.0."""
+    library = {"needs": ["libtorch_cpu.so", "libcudart.so.12"], "sass": ["80", "90"], "ptx": ["90"], "isa": "8.7"}
+    said = {"wheel": {"version": "1.0+cu126", "libraries": [library]}}
+    told = findings(said, maker.wheel(said["wheel"]), tmp_path, maker)
+    assert {(finding.rule, finding.severity) for finding in told} >= {("ptx-newer", "info")}
+    assert [finding for finding in told if finding.severity == "error"] == []
+
+
 def test_messages_leave_no_word_open(maker: audit_wheels.Maker, tmp_path: Path) -> None:
     for rule in ("platform-tag", "targets-differ", "two-runtimes"):
         said = audit_wheels.load(rule)

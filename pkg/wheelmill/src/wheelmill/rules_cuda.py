@@ -127,15 +127,26 @@ def _ptx(library: Library, claimed: str | None, expected: Expected) -> Iterator[
     row = expected.facts.cuda.get(claimed or "")
     if row is None or library.ptx_isa is None:
         return
+    # Where SASS serves every GPU of that CUDA, its drivers never compile the PTX: newer ones do, for newer GPUs.
+    unread = _unread(library, [arch.order for arch in row.sm if not arch.suffix])
     newest = row.ptx
     if newest is not None and library.ptx_isa > newest:
         what = "of ISA {}.{}".format(*library.ptx_isa)
-        yield found("ptx-newer", library.path, what=what, label=claimed, newest="{}.{}".format(*newest))
+        words = {"what": what, "label": claimed, "newest": "{}.{}".format(*newest)}
+        yield found("ptx-newer", library.path, severity="info" if unread else None, **words)
         return
     known = max((arch.order for arch in row.sm), default=0)
     beyond = [target for target in library.ptx if sm_order(target)[0] > known]
     if known and beyond:
-        yield found("ptx-newer", library.path, what=f"for SM {listing(beyond)}", label=claimed, newest=f"SM {known}")
+        words = {"what": f"for SM {listing(beyond)}", "label": claimed, "newest": f"SM {known}"}
+        yield found("ptx-newer", library.path, severity="info" if unread else None, **words)
+
+
+def _unread(library: Library, known: list[int]) -> bool:
+    """Whether SASS serves each of those GPUs from the oldest that the library is for."""
+    oldest = min(_plain((*library.sass, *library.ptx)), default=0)
+    sass = _plain(library.sass)
+    return bool(sass) and all(any(one // 10 == sm // 10 and one <= sm for one in sass) for sm in known if sm >= oldest)
 
 
 def _reading(facts: WheelFacts, library: Library) -> Iterator[Finding]:
