@@ -106,7 +106,8 @@ def tests(session: nox.Session) -> None:
     """Every test: units, plans, and wheels that are really built, installed and run."""
     install(session, "tests")
     # tests/ops needs torch: the integration tests run it beside each wheel that they install.
-    session.run("pytest", *(session.posargs or ["tests/unit", "tests/integration"]))
+    # A file's tests share what they build, so a file stays with one worker.
+    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadfile", "tests/unit", "tests/integration"]))
 
 
 @nox.session

@@ -98,7 +98,7 @@ INSIDE = """
 cd /checkout
 /tmp/env/bin/wheelmill build --executor local --toolkit system --no-prove --json --store /tmp/store --out /out "$0"
 """
-PROVENANCE = {"built", "compiler", "executor", "key", "parts", "proof", "toolkit"}
+PROVENANCE = {"built", "compiler", "executor", "image", "key", "parts", "proof", "toolkit"}
 
 
 def checkout(folder: Path) -> Path:
