@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wheelmill import backend, engine, fetch, image_choice, image_inside, proc, project, repair, sandbox, toolkit
 from wheelmill.errors import BuildError, MissingError
-from wheelmill.inputs import pinned, serves_any_python, torch_headers
+from wheelmill.inputs import extended, pinned, serves_any_python, torch_headers
 from wheelmill.store import digest
 from wheelmill.toolkit import Compiler, Toolkit
 
@@ -53,7 +53,8 @@ class Docker:
     settings: Settings
 
     def pin(self, step: Step, site: Site, log: Path) -> Inputs:
-        inside = image_inside.look(self.client, site.store, self._image(step, site))
+        image = image_choice.choose(self.client, self.settings.base, self.settings.images, step, site)
+        inside = image_inside.look(self.client, site.store, image)
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         with site.store.adding_to_lock():
             kit = None
@@ -71,35 +72,32 @@ class Docker:
                 compiler=Compiler(cc=f"gcc-{inside.gcc}", cxx=f"g++-{inside.gcc}", identity=inside.identity),
                 python=image_inside.python(inside, None if serves_any_python(step, site) else step.python),
             )
-            more = self._requires(step, site, inputs, inside.image, log)
-            if not more:
-                return inputs
-            stated = [*project.build_requirements(site.project), *more]
-            return replace(inputs, tools=fetch.resolve(site.store, stated, python=inputs.python, log=log))
+            inputs = replace(inputs, image=inside.image)
+            return extended(inputs, site, self._requires(step, site, inputs, log), log)
 
     def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
         with clock.part("environment"):
             mounts = _mounts(step, site, inputs, log)
         with clock.part("compile"):
-            image = self._image(step, site)
             limits = sandbox.limits(self.client, self.settings.memory)
 
             def attempt(load: backend.Load) -> Path:
                 work = clock.work / f"jobs-{load.jobs}-{load.threads}"
                 args = sandbox.create_args(site.store, mounts, work, limits)
-                config = _config(_environment(step, site, inputs, load), inputs.python, image, args)
+                config = _config(_environment(step, site, inputs, load), inputs, args)
                 return _build(self.client, config, site, work, log)
 
             load = backend.load(site.project.compiled, len(step.wheel.sm), memory=limits.memory, cores=limits.cores)
             return backend.with_memory(attempt, load, site.reporter.note)
 
-    def _requires(self, step: Step, site: Site, inputs: Inputs, image: str, log: Path) -> list[str]:
+    def _requires(self, step: Step, site: Site, inputs: Inputs, log: Path) -> list[str]:
         """What the back end itself asks for (PEP 517), asked once in a container as closed as the build's."""
-        key = digest([image, site.project.sha256, inputs.tools, inputs.torch if site.project.imports_torch else None])
+        torch = inputs.torch if site.project.imports_torch else None
+        key = digest([inputs.compiler.identity, site.project.sha256, inputs.tools, torch])
         known = site.store.record("requires", key)
         if known is None:
             box = sandbox.Sandbox(
-                image=image,
+                image=str(inputs.image),
                 python=inputs.python,
                 mounts=_mounts(step, site, inputs, log),
                 env=_environment(step, site, inputs, backend.ONE),
@@ -108,9 +106,6 @@ class Docker:
             known = sandbox.requires(self.client, site, box, log)
             site.store.put_record("requires", key, known)
         return [str(text) for text in known]
-
-    def _image(self, step: Step, site: Site) -> str:
-        return image_choice.choose(self.client, self.settings.base, self.settings.images, step, site)
 
 
 def _mounts(step: Step, site: Site, inputs: Inputs, log: Path) -> dict[str, Path]:
@@ -169,17 +164,17 @@ def _evaluated(name: str, value: str) -> str:
     return f"{word}:$PATH" if name == "PATH" else word
 
 
-def _config(environment: dict[str, str], python: str, image: str, create_args: list[str]) -> str:
+def _config(environment: dict[str, str], inputs: Inputs, create_args: list[str]) -> str:
     """Cibuildwheel's options as TOML, whose strings are JSON's."""
     quoted = json.dumps
     excludes = " ".join(f"--exclude {shlex.quote(name)}" for name in repair.EXTERNAL)
     rows = {
-        "build": quoted(f"cp{python.replace('.', '')}-manylinux_x86_64"),
+        "build": quoted(f"cp{inputs.python.replace('.', '')}-manylinux_x86_64"),
         "skip": quoted(""),
         "test-skip": quoted("*"),
         "dependency-versions": quoted("latest"),  # the image holds them; else constraints are written to /
         "build-frontend": '{name = "build", args = ["--no-isolation", "--skip-dependency-check"]}',
-        "manylinux-x86_64-image": quoted(image),
+        "manylinux-x86_64-image": quoted(inputs.image),
         "container-engine": '{name = "docker", disable-host-mount = true, create-args = ' + quoted(create_args) + "}",
         "repair-wheel-command": quoted(
             # A wheel that cannot be repaired comes out as it is, and is told by its tag.

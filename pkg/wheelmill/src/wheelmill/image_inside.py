@@ -50,6 +50,11 @@ def look(client: DockerClient, store: Store, image: str) -> Inside:
             with store.work("image") as work:
                 said = sandbox.run(client, store, work, image, ["bash", "-uc", ASK])
             known = sorted(set(said.decode().split()), key=version_key)
+            if not known:
+                raise MissingError(
+                    f"no Python of the image {image} runs, and a build needs one under /opt/python",
+                    remedy="make the image anew (wheelmill images build), or name another base",
+                )
             store.put_record("images", key, known)
     except DockerException as error:
         raise engine.explain(error) from error

@@ -10,6 +10,7 @@ from wheelmill.errors import InputError, MissingError
 from wheelmill.store import digest
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from wheelmill.elf import Library
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inputs:
-    """A step's pinned inputs, whose digest is its content key. `executor` is provenance and no part of the key."""
+    """A step's pinned inputs, whose digest is its content key. `executor` and `image` are no part of the key."""
 
     executor: str
     toolkit: Toolkit | None
@@ -31,6 +32,7 @@ class Inputs:
     torch: str
     torch_python: str
     torch_backend: str | None
+    image: str | None = None
 
 
 def torch_backend(step: Step, site: Site) -> str | None:
@@ -71,6 +73,14 @@ def pinned(
         torch_python=torch_python,
         torch_backend=variant,
     )
+
+
+def extended(inputs: Inputs, site: Site, more: Sequence[str], log: Path) -> Inputs:
+    """The inputs with the tools that the back end itself asks for."""
+    if not more:
+        return inputs
+    stated = [*project.build_requirements(site.project), *more]
+    return replace(inputs, tools=fetch.resolve(site.store, stated, python=inputs.python, log=log))
 
 
 def fitted(step: Step, site: Site, found: Toolkit | None) -> Step:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelmill import backend, fetch, project, repair, toolkit
-from wheelmill.inputs import pinned, serves_any_python, torch_headers
+from wheelmill import backend, fetch, repair, toolkit
+from wheelmill.inputs import extended, pinned, serves_any_python, torch_headers
+from wheelmill.interpreters import ENGINE_PYTHON
 from wheelmill.store import digest
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from wheelmill.model import Step
     from wheelmill.steps import Clock, Site
     from wheelmill.toolkit import Provider
-
-OWN_PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +30,9 @@ class Local:
         facts = site.facts.cuda[step.wheel.cuda] if step.toolkit else None
         compiler = toolkit.compiler(facts.gcc if facts else None)
         kit = toolkit.provide(site.store, facts, self.provider, log, same_major=site.same_major) if facts else None
-        python = OWN_PYTHON if serves_any_python(step, site) else step.python
+        python = ENGINE_PYTHON if serves_any_python(step, site) else step.python
         inputs = pinned(step, site, log, executor="local", kit=kit, compiler=compiler, python=python)
-        more = _dynamic_requirements(step, site, inputs, log)
-        if not more:
-            return inputs
-        stated = [*project.build_requirements(site.project), *more]
-        return replace(inputs, tools=fetch.resolve(site.store, stated, python=python, log=log))
+        return extended(inputs, site, _dynamic_requirements(step, site, inputs, log), log)
 
     def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
         with clock.part("environment"):
@@ -72,7 +67,7 @@ def _dynamic_requirements(step: Step, site: Site, inputs: Inputs, log: Path) -> 
 
 
 def _interpreter(python: str) -> str:
-    return sys.executable if python == OWN_PYTHON else python
+    return sys.executable if python == ENGINE_PYTHON else python
 
 
 def _build_environment(site: Site, inputs: Inputs, log: Path) -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import csv
-import hashlib
 import io
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -19,6 +18,7 @@ from packaging.utils import canonicalize_name, parse_wheel_filename
 
 from wheelmill import archive, cuobjdump, elf, torch_use
 from wheelmill.errors import GateError
+from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -179,21 +179,13 @@ def _readings(contents: Contents, libraries: list[Library], tool: Path | None) -
     return {path: cuobjdump.read(tool, files[path]) for path in holding}
 
 
-def _sha256(path: Path) -> str:
-    sha = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            sha.update(block)
-    return sha.hexdigest()
-
-
 def read(path: Path, work: Path, *, tool: Path | None = None) -> WheelFacts:
     """The facts of the wheel at `path`; `work` is an empty folder for its libraries, `tool` a cuobjdump.
 
     Raises OSError when the file itself cannot be read. Whatever is wrong inside it is a problem among the facts.
     """
     with ThreadPoolExecutor(max_workers=1) as beside:
-        sha256 = beside.submit(_sha256, path)
+        sha256 = beside.submit(file_sha256, path)
         contents = archive.read(path, work)
     infos = tuple(sorted({name.partition("/")[0] for name in contents.names if archive.in_dist_info(name)}))
     info = infos[0] if len(infos) == 1 else ""
