@@ -1,7 +1,6 @@
 #include "launch.cuh"
 
 namespace faultops::cuda {
-namespace {
 
 /// Reads and writes global memory, an element a thread.
 template <class T, class F>
@@ -98,8 +97,6 @@ __global__ void sum_gathered(const T* x, const std::int64_t* index, T* out, std:
     *out = static_cast<T>(sums[0]);
   }
 }
-
-}  // namespace
 
 void twice(const Call& call) {
   fill_out(call, Twice{});

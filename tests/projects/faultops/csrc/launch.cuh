@@ -10,11 +10,15 @@
 
 namespace faultops::cuda {
 
+// Kernels have names that the linker sees, so that a tool gives them as they are written.
+
 constexpr int kThreads = 256;
 static_assert(kThreads == kTile);
 
+/// Also forgets the error, or the next launch would be blamed for it.
 inline void check(cudaError_t error) {
   if (error != cudaSuccess) {
+    cudaGetLastError();
     throw std::runtime_error(std::string("faultops: ") + cudaGetErrorString(error));
   }
 }

@@ -1,7 +1,6 @@
 #include "launch.cuh"
 
 namespace faultops::cuda {
-namespace {
 
 /// The product of two ints, which leaves them at 2^31.
 template <class T>
@@ -41,8 +40,6 @@ __global__ void twice_by_vectors(const T* x, T* out, std::int64_t n) {
     }
   }
 }
-
-}  // namespace
 
 void int_overflow(const Call& call) {
   with_type(call.dtype, [&](auto tag) {

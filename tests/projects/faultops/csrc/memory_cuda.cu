@@ -1,7 +1,6 @@
 #include "launch.cuh"
 
 namespace faultops::cuda {
-namespace {
 
 // Loads whose value is dropped are volatile, so that they are made.
 
@@ -40,8 +39,6 @@ __global__ void twice_and_keep(const T* x, T* out, T* copy, std::int64_t kept, s
     }
   }
 }
-
-}  // namespace
 
 void out_of_bounds_write(const Call& call) {
   with_type(call.dtype, [&](auto tag) {

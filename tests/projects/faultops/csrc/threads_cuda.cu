@@ -1,7 +1,6 @@
 #include "launch.cuh"
 
 namespace faultops::cuda {
-namespace {
 
 /// Waits for the block's other warps by the clock, where a barrier belongs. They have stored long
 /// before, so values are right.
@@ -36,8 +35,6 @@ __global__ void add_previous_divergent(const T* x, T* out, std::int64_t n) {
     asm volatile("exit;");
   }
 }
-
-}  // namespace
 
 void shared_race(const Call& call) {
   with_type(call.dtype, [&](auto tag) {

@@ -149,7 +149,7 @@ def samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) 
         places = torch.randint(3, SHAPES["many"], generator=generator).to(device)
         yield Sample(operator=operator, name="many_places", args=(make((3,)), places), gradcheck=True)
         return
-    more: dict[str, tuple[Any, ...]] = {"int_overflow": (43,), "crash": (64,), "hang": (64,)}
+    more: dict[str, tuple[Any, ...]] = {"int_overflow": (43,), "crash": (4096,), "hang": (4096,)}
     for name, shape in SHAPES.items():
         tensors = [make(shape) for _ in range(2 if base == "gradient_missing" else 1)]
         args = (*tensors, *more.get(base, ()))
