@@ -40,7 +40,7 @@ def test_the_planted_faults_on_a_cpu(tmp_path: Path) -> None:
 
     tests = [str(python), "-m", "pytest", str(PROJECT / "tests"), "-q", "-p", "no:cacheprovider", "-c", os.devnull]
     done = subprocess.run(
-        [*tests, "--rootdir", str(PROJECT)], cwd=tmp_path, text=True, check=False, capture_output=True, timeout=120
+        [*tests, "--rootdir", str(PROJECT)], cwd=tmp_path, text=True, check=False, capture_output=True, timeout=240
     )
     print(done.stdout[-3000:], done.stderr[-3000:])
     assert done.returncode == 0
