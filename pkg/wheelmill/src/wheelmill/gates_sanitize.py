@@ -25,7 +25,8 @@ LINE = re.compile(r"^=========(?P<text> .*|)$")
 # At the first level, what is no report: the head, summaries, and what the program itself was told.
 NO_REPORT = re.compile(
     r"(COMPUTE-SANITIZER|ERROR SUMMARY|LEAK SUMMARY|RACECHECK SUMMARY|SYNCCHECK SUMMARY|Target application|"
-    r"Attached|Detached|This tool|\d+ (similar|more) |Internal|Warning: )"
+    r"Attached|Detached|This tool|\d+ (similar|more) |Internal|Warning: |"
+    r"Error: (No attachable|Target|Failed))"
 )
 FAILED = re.compile(r"(Internal Sanitizer Error|Target application terminated|Error: (No attachable|Target|Failed))")
 KERNEL = re.compile(
