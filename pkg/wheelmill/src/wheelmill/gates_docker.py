@@ -131,7 +131,6 @@ class Docker:
             "security_opt": sandbox.security(limits),
             "read_only": True,
             "tmpfs": {"/tmp": TMP},  # noqa: S108
-            "init": True,
             "pids_limit": sandbox.PROCESSES,
             "mem_limit": limits.memory,
             "memswap_limit": limits.memory,
