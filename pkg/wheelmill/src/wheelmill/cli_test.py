@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 DEFAULT = "ops,gradcheck,robust,sanitize,bench"
+WIDE = 160  # of a log or a file
 UNIT, SANITIZE = 300.0, 600.0
 
 
@@ -191,7 +193,7 @@ def _show(made: Report, *, markdown: bool, as_json: bool) -> None:
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
     console.print(made.file, markup=False, soft_wrap=True)
     console.print(gates_view.table(made))
     for note in gates_view.faults(made):

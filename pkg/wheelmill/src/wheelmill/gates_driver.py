@@ -29,7 +29,7 @@ def sibling(name: str) -> Any:
 RUNNER = Path(__file__).with_name("gates_runner.py")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 ON_BOTH, ON_GPU = ("ops", "gradcheck", "robust"), ("sanitize", "bench")
-ALONE = ("robust", "bench")  # they fill the memory, or are timed
+ALONE = ("bench",)  # what else runs would be in its times
 REPLACED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF")  # of what a unit would inherit
 VERSION = 1
 
@@ -172,7 +172,7 @@ def launch(run: Run, text: str) -> dict[str, Any]:
 
 def ended(told: dict[str, Any], status: int, hung: float | None) -> dict[str, Any]:
     """The row of a process: what it told, else how it died and at what."""
-    row = {"missing": False, "found": told.get("found", {}), "left_out": told.get("left_out", [])}
+    row = {"missing": told.get("missing", False), "found": told.get("found", {}), "left_out": told.get("left_out", [])}
     if told.get("result"):
         return {**row, "result": told["result"], "reason": told["reason"]}
     at = told["at"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 from math import prod
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gates_runner import GateFault, sibling
@@ -22,8 +24,8 @@ ROOM = 1.3
 
 
 def _poisoned(unit: Unit, args: Any) -> Any:
-    """Arguments laid out alike whose values are not there yet."""
-    return values.changed(unit.torch, args, lambda one: one.clone().fill_(POISON))
+    """Arguments laid out alike whose values are not there yet; an integer may be an index, so it stays one."""
+    return values.changed(unit.torch, args, lambda one: one.clone().fill_(POISON if values.differentiable(one) else 0))
 
 
 def _delayed(unit: Unit, late: Any, args: Any) -> Any:
@@ -108,8 +110,8 @@ def _pointwise(unit: Unit, sample: Any, shape: tuple[int, ...], dtype: Any) -> b
     return bool(results) and all(one.shape == small for one in results)
 
 
-def _sizes(unit: Unit) -> Iterator[tuple[Any, Any, tuple[int, ...], int]]:
-    """(sample, dtype, shape, bytes of the whole call) of what is above 2^31 elements and fits, or a note of why not."""
+def _sizes(unit: Unit) -> Iterator[tuple[Any, Any, tuple[int, ...]]]:
+    """(sample, dtype, shape) of what is above 2^31 elements and fits, or a note of why not."""
     torch = unit.torch
     dtype = min(unit.samples.DTYPES, key=lambda one: one.itemsize)
     _, _, sample = common.first(unit)
@@ -124,13 +126,21 @@ def _sizes(unit: Unit) -> Iterator[tuple[Any, Any, tuple[int, ...], int]]:
         if free < need:
             unit.leave_out(f"more than 2^31 elements: {need / 1e9:.0f} GB are needed, and {free / 1e9:.0f} GB are free")
             continue
-        yield sample, dtype, shape, need
+        yield sample, dtype, shape
 
 
 def large(unit: Unit) -> None:
     """Above 2^31 elements, the values at the start, around 2^31 and at the end are those of the slices alone."""
+    # One process at a time: others would take the memory that this one found free.
+    with (Path.cwd().parents[1] / "memory.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        _large(unit)
+        unit.torch.cuda.empty_cache()
+
+
+def _large(unit: Unit) -> None:
     torch = unit.torch
-    for sample, dtype, shape, _ in _sizes(unit):
+    for sample, dtype, shape in _sizes(unit):
         args = _grown(unit, sample, shape, dtype)
         results = values.tensors(torch, unit.operator.op(*args))
         torch.cuda.synchronize()

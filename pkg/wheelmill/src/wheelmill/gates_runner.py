@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # The siblings share this very module, whatever it runs as: its exceptions are theirs.
 sys.modules.setdefault("gates_runner", sys.modules[__name__])
+STARTING = "starting the GPU"
 HERE = Path(__file__).resolve().parent
 # What CUDA says of an error after which the process's device is of no more use.
 LOST = (
@@ -210,7 +211,7 @@ def unit_of(job: dict[str, Any], text: str, at: Callable[[str], None]) -> Unit:
     check_place(job)
     samples = importlib.import_module(job["samples"]) if job["samples"] else None
     if device == "cuda" and gate != "pytest":
-        at("starting the GPU")
+        at(STARTING)
         torch.ones(1, device="cuda").cpu()
     return Unit(
         job=job,
@@ -273,6 +274,8 @@ def main_unit(job_path: str, text: str, result_path: str) -> int:
         told.update(result="pass", at="the end")
     except Exception as error:
         result, reason = judged(error)
+        if told["at"] == STARTING:  # an earlier unit may have lost it; that is none of this one's faults
+            result, told["missing"] = "not-run", True
         told.update(result=result, reason=f"{told['at']}: {reason}", trace=traceback.format_exc())
         traceback.print_exc()
     write(Path(result_path), told)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gates_runner import Unit
 
 # opcheck and numeric Jacobians cost time with size, and find nothing more in a larger sample.
-SMALL, TINY = 10_000, 150
+SMALL, TINY = 100_000, 150
 UTILS = (
     "test_schema",
     "test_autograd_registration",
@@ -100,6 +100,8 @@ def ops(unit: Unit) -> None:
     if not sum(counts.values()):
         raise GateFault(f"the samples' module gives none for {unit.device}")
     unit.found["opchecks"] = sum(1 for _ in opchecks(unit))
+    if not unit.found["opchecks"]:
+        raise GateFault(f"no sample of it is finite and of at most {SMALL} elements, as opcheck needs")
 
 
 def fake(unit: Unit, name: str, args: Any, value: Any) -> None:
@@ -168,7 +170,7 @@ def gradcheck(unit: Unit) -> None:
             unit.at(f"gradcheck of {dtype}, {name}")
             _first(unit, args, name, tolerance)
             counts["gradcheck"] += 1
-            if sum(one.numel() for one in tensors(torch, args)) <= TINY:
+            if sum(one.numel() for one in tensors(torch, args) if one.requires_grad) <= TINY:
                 unit.at(f"gradgradcheck of {dtype}, {name}")
                 torch.autograd.gradgradcheck(unit.operator.op, args, nondet_tol=tolerance)
                 counts["gradgradcheck"] += 1
@@ -178,12 +180,15 @@ def gradcheck(unit: Unit) -> None:
 
 
 def _smooth(torch: Any, sample: Any) -> bool:
-    """What the sample itself says, else small, finite, without overlap."""
-    every = tensors(torch, sample.args)
-    small = all(one.numel() <= TINY for one in every) and any(map(differentiable, every))
-    if not small or any(map(overlapping, every)) or not getattr(sample, "gradcheck", True):
-        return False
-    return finite(torch, sample.args) and finite(torch, sample.reference())
+    """What the sample itself says; where it says nothing, whether it is small, finite and without overlap."""
+    stated = getattr(sample, "gradcheck", None)
+    if stated is not None:
+        return bool(stated)
+    every = [one for one in tensors(torch, sample.args) if differentiable(one)]
+    small = bool(every) and all(one.numel() <= TINY for one in every)
+    return (
+        small and not any(map(overlapping, every)) and finite(torch, sample.args) and finite(torch, sample.reference())
+    )
 
 
 def _first(unit: Unit, args: Any, name: str, tolerance: float) -> None:

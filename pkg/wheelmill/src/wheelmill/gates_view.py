@@ -77,7 +77,8 @@ def left_out(made: Report) -> list[str]:
 def summary(made: Report) -> str:
     where = made.environment
     beside = f"torch {where['torch']}, Python {where['python']}, {where['card'] or 'no GPU'}, {where['executor']}"
-    gates = ", ".join(f"{gate} {verdict}" for gate, verdict in made.gates.items())
+    ran = {row.gate for row in made.rows if row.result != "not-run" or row.missing}
+    gates = ", ".join(f"{gate} {verdict if gate in ran else 'n/a'}" for gate, verdict in made.gates.items())
     return f"{made.verdict}: {gates or 'nothing was run'} ({beside})"
 
 

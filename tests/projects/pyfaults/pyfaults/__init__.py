@@ -85,7 +85,7 @@ pair("wrong_gradient", {"backward": gradient(lambda grad, x: grad * x)}, right, 
 pair("random_gradient", {"backward": gradient(noisy)}, right, call=square)
 missing = {"backward": gradient(lambda grad, x, y: (grad * y, None))}
 pair("gradient_missing", missing, both, call=torch.mul, tensors=2)
-pair("no_gradient", {}, right, call=square)
+pair("no_gradient", {}, right, call=lambda x: square(x).detach())
 pair("crash", {"call": abort}, {"call": double})
 pair("leaves", {"call": leave}, {"call": double})
 pair("hang", {"call": sleep}, {"call": double})
