@@ -30,7 +30,8 @@ RUNNER = Path(__file__).with_name("gates_runner.py")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 ON_BOTH, ON_GPU = ("ops", "gradcheck", "robust"), ("sanitize", "bench")
 ALONE = ("bench",)  # what else runs would be in its times
-REPLACED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF")  # of what a unit would inherit
+# Of what a unit would inherit.
+REPLACED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
 VERSION = 1
 
 
@@ -123,6 +124,7 @@ def environment(run: Run, gate: str) -> dict[str, str]:
     scratch = str(run.out / "cache")
     paths = [*run.job["paths"], os.environ.get("PYTHONPATH", "")]
     env |= {"PYTHONPATH": os.pathsep.join(path for path in paths if path), "PYTHONPYCACHEPREFIX": f"{scratch}/pyc"}
+    env.setdefault("PYTHONUSERBASE", str(Path("~/.local").expanduser()))  # where a torch may be, whatever HOME is
     env |= {"TORCHINDUCTOR_CACHE_DIR": scratch, "TRITON_CACHE_DIR": scratch, "HOME": scratch, "PYTHONUNBUFFERED": "1"}
     if gate == "sanitize":
         env |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}
