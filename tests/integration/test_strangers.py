@@ -47,6 +47,6 @@ def test_a_pybind_extension_under_abi_none_is_refused(tmp_path: Path) -> None:
     matrix.write_text(f"{text}abi: {{python: none}}\nproject: {{path: {PROJECTS / 'classic'}}}\n")
     done = subprocess.run(command("build", "--store", STORE), cwd=tmp_path, text=True, capture_output=True, check=False)
     assert done.returncode == 1
-    assert "cpython-symbol" in done.stderr
-    assert "set abi.python to per-version" in done.stderr
+    assert "version-specific-library" in done.stderr
+    assert "abi.python: per-version" in done.stderr
     assert not list(tmp_path.glob("dist/*.whl"))
