@@ -48,10 +48,12 @@ def container(options: argparse.Namespace) -> list[str]:
     """The docker executor's own options."""
     if not options.hosted:
         return ["--image", options.image] if options.image else []
-    # A Python that is elsewhere brings its whole prefix.
-    prefix = Path(os.path.realpath(options.python)).parents[1]
+    # A Python that is elsewhere brings its whole prefix, and a virtual environment its own besides.
     folders = [Path("/usr"), Path("/etc"), Path("/opt")]
-    folders += [prefix] if not any(folder in (prefix, *prefix.parents) for folder in folders) else []
+    for program in (os.path.realpath(options.python), os.path.abspath(options.python)):  # noqa: PTH100
+        prefix = Path(program).parents[1]
+        if not any(folder in (prefix, *prefix.parents) for folder in folders):
+            folders.append(prefix)
     words = ["--image", hosted_image()]
     words += [word for folder in folders if folder.is_dir() for word in ("--mount", f"{folder}:{folder}")]
     return words + [word for name in PASSED if name in os.environ for word in ("--env", f"{name}={os.environ[name]}")]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from wheelmill import gates, gates_files, gates_view
+from wheelmill import gates, gates_demand, gates_files, gates_view
 from wheelmill.errors import InputError, MissingError
 
 from .test_claims import wheel
@@ -134,14 +134,17 @@ def test_a_report_reads_back_as_it_was_written(one: gates.Subject) -> None:
 def test_publishing_asks_for_the_gates_that_the_matrix_demands(one: gates.Subject, tmp_path: Path) -> None:
     matrix: Any = SimpleNamespace(gates={"publish": ("audit", "ops", "gradcheck")})
     beside = tmp_path / (one.path.name + gates.REPORT)
-    assert dict(gates.missing_gates(one.path, matrix)) == {"ops": "it was never run", "gradcheck": "it was never run"}
+    assert dict(gates_demand.missing_gates(one.path, matrix)) == {
+        "ops": "it was never run",
+        "gradcheck": "it was never run",
+    }
     said = gates.to_json(gates.report(one, asked("ops"), told(*EVERY), "host"))
     beside.write_text(json.dumps(said))
-    assert dict(gates.missing_gates(one.path, matrix)) == {"gradcheck": "it is incomplete"}
+    assert dict(gates_demand.missing_gates(one.path, matrix)) == {"gradcheck": "it is incomplete"}
     beside.write_text(json.dumps({**said, "sha256": "another"}))
-    assert "another file" in dict(gates.missing_gates(one.path, matrix))["ops"]
+    assert "another file" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
     beside.write_text("{")
-    assert "cannot be read" in dict(gates.missing_gates(one.path, matrix))["ops"]
+    assert "cannot be read" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
 
 
 def test_the_report_for_people(one: gates.Subject) -> None:

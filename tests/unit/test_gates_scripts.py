@@ -125,19 +125,22 @@ def test_an_interrupted_run_goes_on_and_a_torn_line_is_run_again(tmp_path: Path)
         return gates_driver.Run(job={"jobs": jobs, "gates": gates}, path=tmp_path, out=tmp_path)
 
     first = run()
-    gates_driver.resume(first, fresh=False)
+    gates_driver.resume(first, {}, fresh=False)
     rows = [{"unit": "a", "missing": False}, {"unit": "b", "missing": True}]
     with (tmp_path / "rows.jsonl").open("a") as out:
         out.write("".join(json.dumps(row) + "\n" for row in rows) + '{"unit": "c", "mis')
     again = run(jobs=4)
-    gates_driver.resume(again, fresh=False)
+    gates_driver.resume(again, {}, fresh=False)
     assert list(again.rows) == ["a"], "what was missing then may be here now"
+    elsewhere = run()
+    gates_driver.resume(elsewhere, {"torch": "another"}, fresh=False)
+    assert elsewhere.rows == {}, "they were measured beside another torch"
     fresh = run()
-    gates_driver.resume(fresh, fresh=True)
+    gates_driver.resume(fresh, {}, fresh=True)
     assert fresh.rows == {}
     (tmp_path / "rows.jsonl").write_text(json.dumps({"job": "another"}) + "\n" + json.dumps(rows[0]) + "\n")
     other = run()
-    gates_driver.resume(other, fresh=False)
+    gates_driver.resume(other, {}, fresh=False)
     assert other.rows == {}
 
 

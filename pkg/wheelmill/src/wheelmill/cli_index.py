@@ -49,10 +49,12 @@ def index(*, dist: Path, site: Path, require_gates: bool, matrix_path: Path, as_
 
 def _require_gates(files: list[File], matrix_path: Path) -> None:
     """Raises GateError that tells each wheel without a dynamic gate that the matrix demands, and why."""
-    from wheelmill import gates, matrix
+    from wheelmill import gates_demand, matrix
 
     wanted = matrix.load(matrix_path)
-    rows = [(file.path.name, gate, why) for file in files for gate, why in gates.missing_gates(file.path, wanted)]
+    rows = [
+        (file.path.name, gate, why) for file in files for gate, why in gates_demand.missing_gates(file.path, wanted)
+    ]
     if rows:
         raise GateError(
             "wheels lack gates that the matrix demands before they are published:\n"

@@ -54,6 +54,9 @@ UNIT, SANITIZE = 300.0, 600.0
 @click.option("--plot", type=click.Path(path_type=Path, dir_okay=False), help="Write the times there as SVG.")
 @click.option("--threshold", type=click.FloatRange(min=0), default=0.1, show_default=True, help="How much slower.")
 @click.option("--timeout", type=click.FloatRange(min=1), default=UNIT, show_default=True, help="Seconds a unit.")
+@click.option(
+    "--sanitize-timeout", type=click.FloatRange(min=1), default=SANITIZE, show_default=True, help="Under a sanitizer."
+)
 @click.option("--jobs", type=click.IntRange(min=1), help="Units at a time. Default: one for four cores, at most 8.")
 @click.option("--store", type=click.Path(path_type=Path, file_okay=False), envvar="WHEELMILL_STORE")
 @click.option("--fresh", is_flag=True, help="Run again what an earlier run of the same has measured.")
@@ -123,7 +126,11 @@ def _asked(options: dict[str, Any]) -> Asked:
         baseline=gates_files.baseline(options["baseline"]) if options["baseline"] else None,
         threshold=options["threshold"],
         sanitizer=options["sanitizer"],
-        timeouts={"unit": options["timeout"], "sanitize": max(SANITIZE, options["timeout"])},
+        timeouts={
+            "unit": options["timeout"],
+            "probe": max(UNIT, options["timeout"]),
+            "sanitize": options["sanitize_timeout"],
+        },
         jobs=options["jobs"] or max(1, min(8, len(os.sched_getaffinity(0)) // 4)),
     )
 

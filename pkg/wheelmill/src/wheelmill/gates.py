@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from wheelmill import claims, gates_driver, wheelfacts
+from wheelmill import claims, gates_driver, gates_files, wheelfacts
 from wheelmill.errors import InputError, MissingError
 from wheelmill.findings import Finding
-from wheelmill.store import file_sha256, write_json
+from wheelmill.store import write_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from wheelmill.claims import Claim
-    from wheelmill.matrix import Matrix
     from wheelmill.store import Store
 
 Gate = Literal["ops", "gradcheck", "robust", "sanitize", "bench", "pytest"]
@@ -150,6 +148,7 @@ def job(
     return {
         "version": gates_driver.VERSION,
         "sha256": one.sha256,
+        "content": gates_files.content([*SCRIPTS, *([asked.tests] if asked.tests else [])]),
         "modules": list(one.claim.modules),
         "namespace": one.namespace,
         "samples": one.samples,
@@ -288,21 +287,3 @@ def keep(store: Store, made: Report, wheel: Path) -> None:
     """Write a report beside its wheel and into the store, by SHA-256."""
     store.put_record("gates", made.sha256, to_json(made))
     write_json(wheel.with_name(wheel.name + REPORT), to_json(made))
-
-
-def missing_gates(wheel: Path, matrix: Matrix) -> tuple[tuple[str, str], ...]:
-    """(gate, why) of each dynamic gate that the matrix demands and the report beside the wheel does not show passed."""
-    demanded = [gate for gate in matrix.gates["publish"] if gate in GATES]
-    path = wheel.with_name(wheel.name + REPORT)
-    try:
-        made = from_json(json.loads(path.read_text()))
-    except FileNotFoundError:
-        return tuple((gate, "it was never run") for gate in demanded)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        return tuple((gate, f"the report {path.name} cannot be read: {error}") for gate in demanded)
-    if made.sha256 != file_sha256(wheel):
-        return tuple((gate, f"the report {path.name} is of another file") for gate in demanded)
-    if any(one.severity == "error" for one in made.findings):
-        return tuple((gate, "the wheel could not be tested") for gate in demanded)
-    said = {gate: made.verdict_of(gate) for gate in demanded}
-    return tuple((gate, f"it is {verdict}") for gate, verdict in said.items() if verdict != "pass")

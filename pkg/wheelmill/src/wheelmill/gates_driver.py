@@ -204,9 +204,10 @@ def step(run: Run, text: str, found: dict[str, Any]) -> None:
         print(line[:300], file=sys.stderr, flush=True)
 
 
-def resume(run: Run, *, fresh: bool) -> None:
-    """Take up the rows of an earlier run of the same job, but for what was missing then."""
-    name = hashlib.sha256(json.dumps({**run.job, "jobs": 0}, sort_keys=True).encode()).hexdigest()
+def resume(run: Run, found: dict[str, Any], *, fresh: bool) -> None:
+    """Take up the rows of an earlier run of the same job in the same environment, but for what was missing then."""
+    known = {**run.job, "jobs": 0}, found.get("python"), found.get("torch"), found.get("gpu")
+    name = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
     kept, ledger = [], run.out / "rows.jsonl"
     with contextlib.suppress(OSError, ValueError):
         first, *lines = ledger.read_text().splitlines()
@@ -228,13 +229,13 @@ def main(path: Path, out: Path, *, fresh: bool) -> int:
     for folder in ("logs", "work", "cache"):
         (out / folder).mkdir(parents=True, exist_ok=True)
     run = Run(job=json.loads(path.read_text()), path=path.resolve(), out=out)
-    resume(run, fresh=fresh)
     began = time.monotonic()
     try:
         probed = launch(run, "probe")
         found, rows = probed["found"], []
         if probed["result"] == "pass":
             found["gpu"] = sibling("gates_gpu").judge(found["gpu"], run.job["targets"], run.job["no_gpu"])
+            resume(run, found, fresh=fresh)
             if found["gpu"]["usable"] or not run.job["require_gpu"]:
                 rows = _all(run, found)
     except KeyboardInterrupt:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from wheelmill.errors import InputError
-from wheelmill.store import write_json
+from wheelmill.store import digest, file_sha256, write_json
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from wheelmill.gates import Report
@@ -89,6 +90,17 @@ def accept(made: Report, path: Path) -> None:
     operators = {row.operator: {name: row.found[name] for name in names} for row in rows}
     about = {"version": 1, "card": rows[0].found["card"], "wheel": made.file, "sha256": made.sha256}
     write_json(path, {**about, "torch": rows[0].where["torch"], "operators": operators})
+
+
+def content(paths: Iterable[Path]) -> str:
+    """Names what these files and folders hold: rows of an earlier run are of this content alone."""
+    files = [
+        (str(file.relative_to(path)), file_sha256(file))
+        for path in paths
+        for file in sorted([path] if path.is_file() else path.rglob("*"))
+        if file.is_file() and file.suffix != ".pyc"
+    ]
+    return digest(files)
 
 
 def _first(error: Exception) -> str:

@@ -10,6 +10,7 @@ The scripts `gates_*.py` lie in one folder, which need not be on the module path
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import json
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 # The siblings share this very module, whatever it runs as: its exceptions are theirs.
 sys.modules.setdefault("gates_runner", sys.modules[__name__])
+COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx", "torch.testing._internal.optests")
 STARTING = "starting the GPU"
 HERE = Path(__file__).resolve().parent
 # What CUDA says of an error after which the process's device is of no more use.
@@ -188,6 +190,10 @@ def probe(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
                 "devices": [one for one in ("cpu", "cuda") if has_kernel(torch, job["namespace"], name, one)],
             }
         told["unregistered"] = sorted(set(described) - set(told["operators"]))
+    at("importing what torch.compile needs")
+    for name in COMPILERS:  # once here, so that no unit's time goes into their bytecode
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
     return told
 
 
@@ -203,7 +209,7 @@ def spawned(job: dict[str, Any], name: str, device: str, answer: Any) -> None:
 
 
 def unit_of(job: dict[str, Any], text: str, at: Callable[[str], None]) -> Unit:
-    gate, name, device, *tool = text.split("/")
+    gate, name, device, tool, *_ = [*text.split("/"), ""]
     at("importing torch")
     import torch
 
@@ -213,16 +219,7 @@ def unit_of(job: dict[str, Any], text: str, at: Callable[[str], None]) -> Unit:
     if device == "cuda" and gate != "pytest":
         at(STARTING)
         torch.ones(1, device="cuda").cpu()
-    return Unit(
-        job=job,
-        gate=gate,
-        name=name,
-        device=device,
-        tool=tool[0] if tool else "",
-        torch=torch,
-        samples=samples,
-        at=at,
-    )
+    return Unit(job=job, gate=gate, name=name, device=device, tool=tool, torch=torch, samples=samples, at=at)
 
 
 def run_unit(job: dict[str, Any], text: str, told: dict[str, Any], at: Callable[[str], None]) -> None:
