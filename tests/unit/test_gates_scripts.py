@@ -208,6 +208,15 @@ def test_a_leak_is_the_operators_where_the_wheels_library_is_among_its_callers()
     assert "1 reports of code that is not the wheel's, the first: Leaked 1,024 bytes" in row["left_out"][0]
 
 
+def test_a_tensor_that_torch_holds_at_the_end_is_no_leak_of_the_operators() -> None:
+    """The wheel's library made it through torch's allocator; `robust` counts what calls leave behind there."""
+    text = LEAK.format(library="libdemo.so").replace(
+        "cudaMalloc [0x1] in libcudart.so.13",
+        "c10::cuda::CUDACachingAllocator::Native::allocate(unsigned long) [0x1] in libc10_cuda.so",
+    )
+    assert judge("memcheck", text)["result"] == "pass"
+
+
 def test_torchs_own_kernels_are_told_and_not_blamed_on_the_operator() -> None:
     kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, T2, T3)"
     text = LOG.replace("demo::write_kernel(float *, int)", kernel)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import gc
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -194,7 +195,10 @@ def graph(unit: Unit) -> None:
 
 
 def out_of_memory(unit: Unit) -> None:
-    """Where no memory is left it raises torch.OutOfMemoryError, and works again once there is some."""
+    """Where no memory is left it raises an error that does not cost the device, and works again once there is some.
+
+    The stable ABI carries no exception's type before torch 2.13: there a RuntimeError stands for it.
+    """
     torch = unit.torch
     error_type = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
     _, _, sample = common.first(unit)
@@ -211,8 +215,12 @@ def out_of_memory(unit: Unit) -> None:
     try:
         # What the allocator keeps may hold one result more; a hundred it does not.
         kept.extend(unit.operator.op(*args) for _ in range(100))
-    except error_type:
-        pass
+    except error_type as error:
+        unit.found["out of memory"] = type(error).__name__
+    except RuntimeError as error:
+        if "CUDA error" in str(error):
+            raise
+        unit.found["out of memory"] = type(error).__name__
     else:
         raise GateFault(f"{len(kept)} results were made where there was no memory for one")
     finally:
@@ -223,10 +231,29 @@ def out_of_memory(unit: Unit) -> None:
     common.first_values(unit)
 
 
+def returned(unit: Unit) -> None:
+    """What calls take of torch's memory comes back once their results are gone."""
+    torch = unit.torch
+
+    def calls() -> int:
+        for _, sample in unit.drawn(unit.samples.DTYPES[0]):
+            unit.operator.op(*sample.args)
+        gc.collect()
+        torch.cuda.synchronize()
+        held: int = torch.cuda.memory_allocated()
+        return held
+
+    calls()
+    before, after = calls(), calls()
+    if after > before:
+        raise GateFault(f"{after - before} bytes of torch's memory do not come back after its calls")
+
+
 CHECKS: dict[str, Callable[[Unit], None]] = {
     "a side stream": side_stream,
     "a device that is not the current one": second_device,
     "more than 2^31 elements": large,
+    "memory that comes back": returned,
     "out of memory": out_of_memory,
     "a CUDA graph": graph,  # last, for a capture that fails may leave its mark
 }
