@@ -47,8 +47,32 @@ def build_session(cuda: str) -> None:
         session.run("wheelmill", "build", "--repro", *session.posargs, *(() if ids else (cuda,)))
 
 
+# What each session asks of `wheelmill test`. Without a GPU, gradients are checked on the CPU.
+TESTS = {
+    "gpu": ("--require-gpu", "--tests", "tests/ops"),
+    "gradcheck": ("--gates", "ops,gradcheck"),
+    "sanitize": ("--require-gpu", "--gates", "sanitize"),
+    "bench": ("--require-gpu", "--gates", "bench"),
+}
+
+
+def gate_session(kind: str, cuda: str) -> None:
+    """Register `<kind>-<cuda>`, which tests dist/'s wheels of that CUDA; what follows `--` goes to the verb."""
+
+    @nox.session(name=f"{kind}-{cuda}")
+    def gate(session: nox.Session) -> None:
+        install(session)
+        wheels = sorted(map(str, Path("dist").glob(f"*+{cuda}[.-]*.whl")))
+        if not wheels:
+            session.error(f"dist/ holds no wheel of {cuda}: run nox -s build-{cuda} first")
+        for wheel in wheels:
+            session.run("wheelmill", "test", wheel, *TESTS[kind], *session.posargs)
+
+
 for tag in CUDAS:
     build_session(tag)
+    for kind in TESTS if tag != "cpu" else ("gradcheck",):
+        gate_session(kind, tag)
 
 
 @nox.session

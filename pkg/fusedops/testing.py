@@ -175,6 +175,16 @@ def samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) 
         yield sample(name, tensors, scalars)
 
 
+BENCH_ELEMENTS = 2**25
+"""Whose time a GPU spends on memory and not on the launch."""
+
+
+def bench_samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) -> Iterator[Sample]:
+    """Calls of `operator` to time."""
+    tensors = [torch.randn(BENCH_ELEMENTS, device=device, dtype=dtype) for _ in range(operator.tensors)]
+    yield Sample(operator=operator, name="large", args=(*tensors, *operator.scalars), gradcheck=False)
+
+
 def error_samples(operator: Operator, device: torch.device | str) -> Iterator[ErrorSample]:
     """Calls of `operator` that must be refused by its kernels on `device`."""
 

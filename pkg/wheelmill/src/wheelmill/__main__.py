@@ -26,6 +26,7 @@ VERBS = {
     "audit": "cli_audit",
     "cover": "cli_cover",
     "repro": "cli_repro",
+    "test": "cli_test",
     "index": "cli_index",
     "images": "cli_images",
 }

@@ -83,10 +83,10 @@ def markdown(made: Report) -> str:
         words = (_word(row.get(python), reasons, lambda n: f"<sup>{n}</sup>") for python in pythons)
         lines.append(f"| {name} | " + " | ".join(words) + " |")
     lines += ["", "In brackets: outside what the wheel promises. n/a: not available where this was measured.", ""]
-    lines += [f"{number}. {_escaped(reason)}" for reason, number in reasons.items()]
+    lines += [f"{number}. {escaped(reason)}" for reason, number in reasons.items()]
     return "\n".join(lines) + "\n"
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Markup of a stranger's error stays text."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace("`", "'").replace("|", "\\|").replace("*", "\\*")

@@ -176,6 +176,12 @@ def install(
                     _uv([*args, *more], log=log, what=what)
 
 
+def unpack(wheel: Path, *, into: Path, python: str, log: Path) -> None:
+    """Install one wheel file, and nothing that it needs, into a plain folder for that Python."""
+    where = ["--target", str(into), "--python-version", python, "--python-platform", PLATFORM]
+    _uv(["pip", "install", "--no-deps", "--offline", *where, str(wheel)], log=log, what=f"unpacking {wheel.name}")
+
+
 def _blocks(pins: str) -> list[str]:
     """Each pinned requirement with its hashes."""
     return [block for block in re.split(r"^(?=\S)", pins, flags=re.MULTILINE) if block.strip()]

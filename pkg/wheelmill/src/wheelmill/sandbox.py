@@ -65,7 +65,7 @@ def limits(client: DockerClient, memory: int | None) -> Limits:
     )
 
 
-def _security(limits: Limits | None) -> list[str]:
+def security(limits: Limits | None) -> list[str]:
     # Under SELinux a container does not read what is mounted unless its label is off or the files' are changed.
     return ["no-new-privileges", *(["label=disable"] if limits is not None and limits.labelled else [])]
 
@@ -73,7 +73,7 @@ def _security(limits: Limits | None) -> list[str]:
 def create_args(store: Store, mounts: Mapping[str, Path], work: Path, limits: Limits) -> list[str]:
     """The arguments of `docker create` for a build."""
     closed = ["--network=none", "--cap-drop=ALL", f"--pids-limit={PROCESSES}"]
-    closed += [f"--security-opt={option}" for option in _security(limits)]
+    closed += [f"--security-opt={option}" for option in security(limits)]
     bounds = [f"--memory={limits.memory}", f"--memory-swap={limits.memory}"]
     bounds += [f"--cpus={limits.cores}"] if limits.bounded else []
     # A row of CSV: a path may hold a comma, a quote or a colon.
@@ -125,7 +125,7 @@ def run(
             labels={STORE: str(store.root), WORK: str(work)},
             network_mode="none",
             cap_drop=["ALL"],
-            security_opt=_security(limits),
+            security_opt=security(limits),
             pids_limit=PROCESSES,
             **bounds,
         )

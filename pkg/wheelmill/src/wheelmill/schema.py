@@ -16,7 +16,7 @@ STABLE_FROM = (2, 10)
 
 BuildTorch = Literal["headers", "import", "auto"]
 ToolkitMinor = Literal["exact", "same-major"]
-Gate = Literal["audit", "cover", "ops", "gradcheck", "sanitize", "bench", "repro"]
+Gate = Literal["audit", "cover", "ops", "gradcheck", "sanitize", "robust", "bench", "pytest", "repro"]
 
 
 def _is_range(text: str) -> str:

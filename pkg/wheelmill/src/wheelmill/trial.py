@@ -139,15 +139,25 @@ def _try(store: Store, subject: Subject, place: Place, lean: Path | None, log: P
     with store.work("trial") as work:
         python = fetch.venv(work / "env", python=interpreters.find(place.cell.python), log=log)
         try:
-            if not subject.claim.fits(place.cell.python):  # pip will say so, and no torch need be fetched for that
-                _force(subject, python, work, log)
-            _torch(store, place, python, lean, log)
-            _install(subject, place, python, work, log)
+            prepare(store, subject, place, python, work=work, log=log, lean=lean)
         except proc.ProcessError as error:
             if any(sign in error.output for sign in SILENT):
                 return "not-available", "the package index cannot be reached for what else the wheel needs", None
-            return "fail", _pip_said(error), None
+            return "fail", pip_said(error), None
         return _smoke(subject, place, python, work, log)
+
+
+def prepare(
+    store: Store, subject: Subject, place: Place, python: Path, *, work: Path, log: Path, lean: Path | None = None
+) -> None:
+    """Fill a clean environment: the cell's torch, then pip's own install of the wheel.
+
+    Raises MissingError where torch cannot be had, ProcessError where pip refuses the wheel.
+    """
+    if not subject.claim.fits(place.cell.python):  # pip will say so, and no torch need be fetched for that
+        _force(subject, python, work, log)
+    _torch(store, place, python, lean, log)
+    _install(subject, place, python, work, log)
 
 
 def _last(error: Exception) -> str:
@@ -230,7 +240,7 @@ def _others(subject: Subject, python: str) -> Iterator[str]:
             yield str(one)
 
 
-def _pip_said(error: proc.ProcessError) -> str:
+def pip_said(error: proc.ProcessError) -> str:
     """Pip's own complaint."""
     lines = [line.strip() for line in error.output.splitlines()]
     said = [line.removeprefix("ERROR: ") for line in lines if line.startswith("ERROR: ")]

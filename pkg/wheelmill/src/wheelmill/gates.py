@@ -1,0 +1,289 @@
+"""The dynamic gates of a wheel: what is asked, what came of it, and whether it may be published."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from wheelmill import claims, gates_driver, gates_files, wheelfacts
+from wheelmill.errors import InputError, MissingError
+from wheelmill.findings import Finding
+from wheelmill.store import write_json
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from wheelmill.claims import Claim
+    from wheelmill.store import Store
+
+Gate = Literal["ops", "gradcheck", "robust", "sanitize", "bench", "pytest"]
+GATES: tuple[Gate, ...] = get_args(Gate)
+Result = Literal["pass", "fail", "crash", "hang", "not-run"]
+Verdict = Literal["pass", "fail", "incomplete"]
+REPORT = ".gates.json"
+BAD = ("fail", "crash", "hang")
+# What runs beside the wheel; copied together, for any machine with torch.
+SCRIPTS = tuple(
+    Path(__file__).with_name(f"gates_{name}.py")
+    for name in ("runner", "driver", "values", "robust", "robust_cuda", "gpu", "sanitize", "bench", "pytest")
+)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """A wheel to test. `targets` is the SASS and PTX of its libraries together, None where it holds none."""
+
+    path: Path
+    sha256: str
+    claim: Claim
+    namespace: str | None
+    samples: str | None
+    libraries: tuple[str, ...]
+    targets: Mapping[str, Sequence[str]] | None
+    devices: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """What became of one gate on one operator and device, under one tool of `sanitize`. `pytest` has no operator.
+
+    `missing` tells of one that was not run whether something needed is not here, or it has no meaning. `left_out`
+    is what of it was not run; `where` the executor, Python, torch and card.
+    """
+
+    unit: str
+    gate: Gate
+    operator: str
+    device: str
+    tool: str | None
+    result: Result
+    reason: str | None
+    missing: bool
+    seconds: float
+    found: dict[str, Any]
+    left_out: list[str]
+    where: dict[str, str | None]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Report:
+    """Everything known of these bytes. `operators` are those that the library registers."""
+
+    file: str
+    sha256: str
+    devices: tuple[str, ...]
+    operators: tuple[str, ...]
+    environment: dict[str, Any]
+    rows: tuple[Row, ...]
+    findings: tuple[Finding, ...]
+
+    def verdict_of(self, gate: str) -> Verdict:
+        """A gate is incomplete while a unit of it has no row, or lacks what it needs."""
+        rows = {row.unit: row for row in self.rows if row.gate == gate}
+        if any(row.result in BAD for row in rows.values()):
+            return "fail"
+        asked = {"gates": [gate], "operators": None, "devices": self.devices}
+        units = list(gates_driver.units(asked, dict.fromkeys(self.operators)))
+        done = bool(units) and all(unit in rows and not rows[unit].missing for unit in units)
+        return "pass" if done else "incomplete"
+
+    @property
+    def gates(self) -> dict[str, Verdict]:
+        """The verdict of every gate that has a row."""
+        return {gate: self.verdict_of(gate) for gate in GATES if any(row.gate == gate for row in self.rows)}
+
+    @property
+    def verdict(self) -> Verdict:
+        if any(one.severity == "error" for one in self.findings) or "fail" in self.gates.values():
+            return "fail"
+        return "pass" if self.gates and set(self.gates.values()) == {"pass"} else "incomplete"
+
+
+def subject(path: Path, *, namespace: str | None, samples: str | None) -> Subject:
+    """A wheel and what its bytes say. Raises InputError when it cannot be read as one."""
+    claim = claims.read(path)
+    with tempfile.TemporaryDirectory(prefix="wheelmill-gates-") as folder:
+        known = wheelfacts.read(path, Path(folder))
+    sass = sorted({one for library in known.libraries for one in library.sass})
+    ptx = sorted({one for library in known.libraries for one in library.ptx})
+    on_cpu = claim.cuda == "cpu" or (bool(known.shared) and not sass and not ptx)
+    return Subject(
+        path=path,
+        sha256=known.sha256,
+        claim=claim,
+        namespace=namespace,
+        samples=samples,
+        libraries=tuple(Path(library.path).name for library in known.libraries),
+        targets={"sass": sass, "ptx": ptx} if sass or ptx else None,
+        devices=("cpu",) if on_cpu else ("cpu", "cuda"),
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """What is asked of a wheel. `timeouts` are seconds a unit, by gate, `unit` for the others."""
+
+    gates: tuple[Gate, ...]
+    operators: tuple[str, ...] = ()
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    tests: Path | None = None
+    suppressions: tuple[dict[str, str | None], ...] = ()
+    baseline: dict[str, Any] | None = None
+    threshold: float = 0.1
+    sanitizer: str | None = None
+    timeouts: Mapping[str, float]
+    jobs: int = 1
+
+
+def job(
+    one: Subject, asked: Asked, *, paths: Sequence[str], tests: str | None, no_gpu: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The JSON that `gates_runner.py --drive` reads. `paths` hold the installed wheel; without, site-packages does.
+
+    `no_gpu` is why an executor gives it none: kind, reason and remedy, as `gates_gpu.judge` tells them.
+    """
+    devices = [name for name in one.devices if asked.device in ("auto", "cuda", name)]
+    return {
+        "version": gates_driver.VERSION,
+        "sha256": one.sha256,
+        "content": gates_files.content([*SCRIPTS, *([asked.tests] if asked.tests else [])]),
+        "modules": list(one.claim.modules),
+        "namespace": one.namespace,
+        "samples": one.samples,
+        "paths": list(paths),
+        "libraries": list(one.libraries),
+        "targets": None if one.targets is None else dict(one.targets),
+        "gates": list(asked.gates),
+        "operators": list(asked.operators),
+        "devices": devices,
+        "wheel_devices": list(one.devices),
+        "require_gpu": asked.device == "cuda",
+        "no_gpu": None if no_gpu is None else dict(no_gpu),
+        "tests": tests,
+        "suppressions": list(asked.suppressions),
+        "baseline": asked.baseline,
+        "threshold": asked.threshold,
+        "sanitizer": asked.sanitizer,
+        "timeouts": dict(asked.timeouts),
+        "jobs": asked.jobs,
+    }
+
+
+def report(one: Subject, asked: Asked, told: dict[str, Any], executor: str, earlier: object = None) -> Report:
+    """The report of a run, and of an earlier one of the same bytes what this one did not measure.
+
+    Raises MissingError where a GPU was asked for and cannot be used, InputError for an operator that is not there.
+    """
+    found = told["probe"]["found"]
+    gpu = found.get("gpu") or {}
+    if asked.device == "cuda" and told["probe"]["result"] == "pass" and not gpu["usable"]:
+        raise MissingError(f"a GPU was asked for: {gpu['reason']}", remedy=gpu["remedy"])
+    unknown = sorted(set(asked.operators) - set(found.get("operators", asked.operators)))
+    if unknown:
+        raise InputError(
+            f"{one.path.name} registers no operator {', '.join(unknown)}",
+            remedy=f"name some of {', '.join(found['operators'])}",
+        )
+    cards = gpu.get("cards") or [{}]
+    where = {"executor": executor, "python": found.get("python"), "torch": found.get("torch")}
+    where["card"] = cards[0].get("name")
+    rows = [Row(**{**row, "where": where}) for row in told["rows"]]
+    return Report(
+        file=one.path.name,
+        sha256=one.sha256,
+        devices=one.devices,
+        operators=tuple(found.get("operators", ())),
+        environment={**where, "gpu": gpu, "seconds": told["seconds"]},
+        rows=_merged(earlier, one.sha256, rows),
+        findings=(*_probe_findings(one, told["probe"]), *_unused(asked, rows)),
+    )
+
+
+def _merged(earlier: object, sha256: str, rows: Sequence[Row]) -> tuple[Row, ...]:
+    """What was measured is not forgotten because something needed for it is missing now."""
+    known: dict[str, Row] = {}
+    if isinstance(earlier, dict) and earlier.get("version") == 1 and earlier.get("sha256") == sha256:
+        for row in earlier.get("rows", ()):
+            try:
+                known[row["unit"]] = Row(**row)
+            except (TypeError, KeyError):
+                continue
+    for row in rows:
+        if row.unit not in known or not row.missing:
+            known[row.unit] = row
+    return tuple(sorted(known.values(), key=lambda row: (GATES.index(row.gate), row.unit)))
+
+
+def _error(rule: str, message: str, remedy: str) -> Finding:
+    return Finding(rule=rule, severity="error", library=None, message=message, remedy=remedy)
+
+
+def _probe_findings(one: Subject, probe: dict[str, Any]) -> Iterable[Finding]:
+    """What is wrong before any operator is called."""
+    if probe["result"] != "pass":
+        yield _error(
+            "not-testable",
+            f"the wheel cannot be looked at: {probe['reason']}",
+            "see that it imports beside this torch (`wheelmill cover`)",
+        )
+    elif one.namespace and not probe["found"]["operators"]:
+        yield _error("no-operators", f"it registers no operator under {one.namespace}::", "correct the namespace")
+    elif unregistered := probe["found"].get("unregistered"):
+        yield _error(
+            "unregistered-operators",
+            f"{one.samples} has samples of {', '.join(unregistered)}, which the wheel does not register",
+            "remove them, or register the operators in every wheel",
+        )
+
+
+def _unused(asked: Asked, rows: Sequence[Row]) -> Iterable[Finding]:
+    """Suppressions that suppressed nothing, where all that they could be for was run."""
+    ran = [row for row in rows if row.gate == "sanitize"]
+    if asked.operators or not ran or any(row.missing for row in ran):
+        return
+    used = {number for row in ran for number in row.found.get("suppressed", ())}
+    for number, one in enumerate(asked.suppressions):
+        if number not in used:
+            yield Finding(
+                rule="suppression-unused",
+                severity="warning",
+                library=None,
+                message=f"nothing was reported that the suppression {one['reason']!r} is for",
+                remedy="remove it from the file",
+            )
+
+
+def to_json(made: Report) -> dict[str, Any]:
+    return {
+        "version": 1,
+        "file": made.file,
+        "sha256": made.sha256,
+        "verdict": made.verdict,
+        "gates": made.gates,
+        "devices": list(made.devices),
+        "operators": list(made.operators),
+        "environment": made.environment,
+        "rows": [asdict(row) for row in made.rows],
+        "findings": [asdict(finding) for finding in made.findings],
+    }
+
+
+def from_json(value: dict[str, Any]) -> Report:
+    """A report as it was written. Raises TypeError or KeyError for one that was not."""
+    return Report(
+        file=value["file"],
+        sha256=value["sha256"],
+        devices=tuple(value["devices"]),
+        operators=tuple(value["operators"]),
+        environment=value["environment"],
+        rows=tuple(Row(**row) for row in value["rows"]),
+        findings=tuple(Finding(**finding) for finding in value["findings"]),
+    )
+
+
+def keep(store: Store, made: Report, wheel: Path) -> None:
+    """Write a report beside its wheel and into the store, by SHA-256."""
+    store.put_record("gates", made.sha256, to_json(made))
+    write_json(wheel.with_name(wheel.name + REPORT), to_json(made))

@@ -1,0 +1,119 @@
+"""The gate `bench`: an operator's time on the device beside its reference, and against the last accepted one."""
+
+from __future__ import annotations
+
+import statistics
+from typing import TYPE_CHECKING, Any
+
+from gates_runner import GateFault, sibling
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gates_runner import Unit
+
+ROUNDS, CALLS = 12, 10
+# Cycles that the device waits while the host launches a round, so that no time of the host's is in what is measured.
+AHEAD = 20_000_000
+FLUSH = 256 << 20  # bytes, more than any card's L2
+SIGNIFICANT = 0.001
+# What an event tells apart; a shorter difference is none.
+RESOLUTION = 0.001  # milliseconds
+
+
+def pick(unit: Unit) -> tuple[str, Any, Callable[[], Any]]:
+    """(name, sample, the reference's call): `bench_samples`' first where the module offers it, else the largest."""
+    values, torch = sibling("gates_values"), unit.torch
+    dtype = torch.float32 if torch.float32 in unit.samples.DTYPES else unit.samples.DTYPES[0]
+    offered = getattr(unit.samples, "bench_samples", None)
+    drawn = list(offered(unit.operator, unit.device, dtype)) if offered else [one for _, one in unit.drawn(dtype)]
+    if not drawn:
+        raise GateFault("there is no sample to time")
+    sample = max(drawn, key=lambda one: sum(part.numel() for part in values.tensors(torch, one.args)))
+    reference = getattr(unit.operator, "reference", None)
+    call = (lambda: reference(*sample.args)) if callable(reference) else sample.reference
+    return getattr(sample, "name", "sample"), sample, call
+
+
+def times(torch: Any, candidates: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
+    """Milliseconds on the device of single calls, in turn, each with a cold L2."""
+    flush = torch.empty(FLUSH, dtype=torch.uint8, device="cuda")
+    for call in candidates.values():
+        for _ in range(5):
+            call()
+    torch.cuda.synchronize()
+    measured: dict[str, list[float]] = {name: [] for name in candidates}
+    for _ in range(ROUNDS):
+        for name, call in candidates.items():
+            pairs = []
+            torch.cuda._sleep(AHEAD)
+            for _ in range(CALLS):
+                flush.zero_()
+                start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+                start.record()
+                call()
+                end.record()
+                pairs.append((start, end))
+            torch.cuda.synchronize()
+            measured[name] += [start.elapsed_time(end) for start, end in pairs]
+    return measured
+
+
+def spread(row: list[float]) -> dict[str, Any]:
+    """Median, quartiles, and the values themselves for a later comparison."""
+    q1, median, q3 = statistics.quantiles(row, n=4)
+    return {"median": median, "q1": q1, "q3": q3, "values": [round(one, 6) for one in row]}
+
+
+def slower(now: list[float], before: list[float]) -> float:
+    """The probability that values so much larger come by chance: Mann and Whitney's U, one-sided, ties shared.
+
+    The normal approximation with a correction for ties, good from about 8 values a side:
+    https://doi.org/10.1214/aoms/1177730491
+    """
+    pooled = sorted([(one, 0) for one in now] + [(one, 1) for one in before])
+    ranks, ties, start = 0.0, 0, 0
+    while start < len(pooled):
+        end = start
+        while end < len(pooled) and pooled[end][0] == pooled[start][0]:
+            end += 1
+        count = end - start
+        ranks += (start + 1 + end) / 2 * sum(1 for _, side in pooled[start:end] if side == 0)
+        ties += count**3 - count
+        start = end
+    a, b, both = len(now), len(before), len(pooled)
+    u = ranks - a * (a + 1) / 2
+    variance = a * b / 12 * (both + 1 - ties / (both * (both - 1)))
+    if variance <= 0:
+        return 1.0
+    return 1.0 - statistics.NormalDist().cdf((u - a * b / 2 - 0.5) / variance**0.5)
+
+
+def bench(unit: Unit) -> None:
+    """Time it, and hold it against what was accepted for this card."""
+    torch = unit.torch
+    name, sample, reference = pick(unit)
+    unit.at(f"timing {name}")
+    measured = times(torch, {"operator": lambda: unit.operator.op(*sample.args), "reference": reference})
+    own, other = spread(measured["operator"]), spread(measured["reference"])
+    card = torch.cuda.get_device_name()
+    unit.found.update(card=card, sample=name, milliseconds=own, reference=other)
+    unit.found["of_reference"] = own["median"] / other["median"]
+    judge(unit, card, own)
+
+
+def judge(unit: Unit, card: str, own: dict[str, Any]) -> None:
+    """Raises GateFault for a time beyond the threshold, significantly, by more than an event tells apart."""
+    accepted = unit.job["baseline"]
+    if accepted is None or accepted["card"] != card or unit.name not in accepted["operators"]:
+        unit.leave_out(f"comparison with the last accepted time: none is known of it on {card}")
+        return
+    before = accepted["operators"][unit.name]["milliseconds"]
+    ratio, chance = own["median"] / before["median"], slower(own["values"], before["values"])
+    unit.found.update(of_accepted=ratio, chance=chance)
+    allowed = 1 + unit.job["threshold"]
+    if ratio > allowed and chance < SIGNIFICANT and own["median"] - before["median"] > RESOLUTION:
+        raise GateFault(
+            f"it takes {own['median']:.4f} ms, {ratio:.2f} times the accepted {before['median']:.4f} ms, "
+            f"and {allowed:.2f} times is allowed"
+        )

@@ -1,0 +1,32 @@
+"""Whether a wheel has passed the dynamic gates that its matrix demands before it is published."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from wheelmill import gates
+from wheelmill.store import file_sha256
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelmill.matrix import Matrix
+
+
+def missing_gates(wheel: Path, matrix: Matrix) -> tuple[tuple[str, str], ...]:
+    """(gate, why) of each dynamic gate that the matrix demands and the report beside the wheel does not show passed."""
+    demanded = [gate for gate in matrix.gates["publish"] if gate in gates.GATES]
+    path = wheel.with_name(wheel.name + gates.REPORT)
+    try:
+        made = gates.from_json(json.loads(path.read_text()))
+    except FileNotFoundError:
+        return tuple((gate, "it was never run") for gate in demanded)
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        return tuple((gate, f"the report {path.name} cannot be read: {error}") for gate in demanded)
+    if made.sha256 != file_sha256(wheel):
+        return tuple((gate, f"the report {path.name} is of another file") for gate in demanded)
+    if any(one.severity == "error" for one in made.findings):
+        return tuple((gate, "the wheel could not be tested") for gate in demanded)
+    said = {gate: made.verdict_of(gate) for gate in demanded}
+    return tuple((gate, f"it is {verdict}") for gate, verdict in said.items() if verdict != "pass")

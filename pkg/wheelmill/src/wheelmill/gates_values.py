@@ -1,0 +1,212 @@
+"""The gates `ops` and `gradcheck`: values, schemas, fake kernels and gradients over an operator's samples."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from gates_runner import GateFault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from gates_runner import Unit
+
+# opcheck and numeric Jacobians cost time with size, and find nothing more in a larger sample.
+SMALL, TINY = 100_000, 150
+UTILS = (
+    "test_schema",
+    "test_autograd_registration",
+    "test_faketensor",
+    "test_aot_dispatch_static",
+    "test_aot_dispatch_dynamic",
+)
+
+
+def tensors(torch: Any, value: Any) -> list[Any]:
+    """Every tensor in an argument list or a result, in order."""
+    leaves = torch.utils._pytree.tree_leaves(value)
+    return [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+
+
+def differentiable(tensor: Any) -> bool:
+    return bool(tensor.is_floating_point() or tensor.is_complex())
+
+
+def changed(torch: Any, args: Any, change: Any) -> Any:
+    """The same arguments with each tensor replaced by `change(tensor)`."""
+    return torch.utils._pytree.tree_map(lambda leaf: change(leaf) if isinstance(leaf, torch.Tensor) else leaf, args)
+
+
+def requiring_grad(torch: Any, args: Any) -> Any:
+    """The same values, laid out alike, that require gradients where they can."""
+    return changed(torch, args, lambda one: one.detach().requires_grad_() if differentiable(one) else one)
+
+
+def copied(torch: Any, args: Any) -> Any:
+    """The same values and strides in memory of their own."""
+    return changed(torch, args, lambda one: one.clone())
+
+
+def wide(tensor: Any) -> Any:
+    return tensor.cdouble() if tensor.is_complex() else tensor.double()
+
+
+def compare(unit: Unit, name: str, actual: Any, expected: Any, dtype: Any) -> None:
+    """Hold a result against the reference's. Raises GateFault that names the sample."""
+    torch = unit.torch
+    got, want = tensors(torch, actual), tensors(torch, expected)
+    if len(got) != len(want):
+        raise GateFault(f"{dtype}, {name}: {len(got)} results, and the reference gives {len(want)}")
+    rtol, atol = unit.tolerance(dtype)
+    for one, other in zip(got, want, strict=True):
+        try:
+            torch.testing.assert_close(
+                wide(one), wide(other.to(one.device)), rtol=rtol, atol=atol, equal_nan=True, check_stride=False
+            )
+        except AssertionError as error:
+            raise GateFault(f"{dtype}, {name}: {error}") from error
+
+
+def finite(torch: Any, value: Any) -> bool:
+    return all(bool(one.isfinite().all()) for one in tensors(torch, value) if differentiable(one))
+
+
+def overlapping(tensor: Any) -> bool:
+    """Whether two elements share memory, as in an expanded tensor."""
+    return any(size > 1 and stride == 0 for size, stride in zip(tensor.shape, tensor.stride(), strict=True))
+
+
+def written(operator: Any) -> list[bool]:
+    """For each argument, whether the schema says that it is written to."""
+    infos = [argument.alias_info for argument in operator.op._schema.arguments]
+    return [info is not None and info.is_write for info in infos]
+
+
+def ops(unit: Unit) -> None:
+    """Values of every sample against the reference, metadata of the fake kernel, and torch's opcheck."""
+    counts = {}
+    for dtype in unit.dtypes:
+        counts[str(dtype)] = 0
+        for name, sample in unit.drawn(dtype):
+            unit.at(f"computing {dtype}, {name}")
+            expected = sample.reference()
+            value = unit.operator.op(*sample.args)
+            compare(unit, name, value, expected, dtype)
+            unit.at(f"calling the fake kernel, {dtype}, {name}")
+            fake(unit, name, sample.args, value)
+            counts[str(dtype)] += 1
+    unit.found["samples"] = counts
+    if not sum(counts.values()):
+        raise GateFault(f"the samples' module gives none for {unit.device}")
+    unit.found["opchecks"] = sum(1 for _ in opchecks(unit))
+    if not unit.found["opchecks"]:
+        raise GateFault(f"no sample of it is finite and of at most {SMALL} elements, as opcheck needs")
+
+
+def fake(unit: Unit, name: str, args: Any, value: Any) -> None:
+    """The fake kernel's shapes, strides, dtypes and devices against the real ones."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    torch = unit.torch
+    with FakeTensorMode() as mode:
+        try:
+            made = unit.operator.op(*changed(torch, args, mode.from_tensor))
+        except Exception as error:
+            text = " ".join(str(error).split())[:400]
+            raise GateFault(
+                f"{name}: it has no fake kernel that takes this call, so torch.compile and export do not: {text}"
+            ) from error
+    for real, other in zip(tensors(torch, value), tensors(torch, made), strict=True):
+        for what, right, wrong in (
+            ("shape", tuple(real.shape), tuple(other.shape)),
+            ("dtype", real.dtype, other.dtype),
+            ("device", real.device, other.device),
+        ):
+            if right != wrong:
+                raise GateFault(f"{name}: the fake kernel's {what} is {wrong}, and the real one's {right}")
+        both = zip(real.shape, real.stride(), other.stride(), strict=True)
+        if real.numel() and any(size > 1 and a != b for size, a, b in both):
+            raise GateFault(
+                f"{name}: the fake kernel's strides are {other.stride()}, and the real one's {real.stride()}"
+            )
+
+
+def opchecks(unit: Unit) -> Iterator[str]:
+    """Run torch.library.opcheck on each sample of one dtype, without and with gradients."""
+    torch = unit.torch
+    dtype = torch.float32 if torch.float32 in unit.samples.DTYPES else unit.samples.DTYPES[0]
+    for name, sample in unit.drawn(dtype):
+        sized = tensors(torch, sample.args)
+        # opcheck compares without regard for NaN.
+        if any(one.numel() > SMALL for one in sized) or not finite(torch, sample.reference()):
+            continue
+        calls = [sample.args]
+        wanted = getattr(unit.operator, "differentiable", True) and any(map(differentiable, sized))
+        if wanted and not any(map(overlapping, sized)) and not any(written(unit.operator)):
+            calls.append(requiring_grad(torch, sample.args))
+        for args in calls:
+            for util in UTILS:
+                unit.at(f"opcheck {util}, {name}")
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    torch.library.opcheck(unit.operator.op, args, test_utils=util)
+            yield name
+
+
+def gradcheck(unit: Unit) -> None:
+    """Numeric against analytic first and second derivatives, in double precision, of every small smooth sample."""
+    torch = unit.torch
+    wanted = [one for one in unit.dtypes if one in (torch.float64, torch.complex128)]
+    if torch.float64 not in wanted:
+        raise GateFault("its samples have no float64, in which alone a gradient can be checked numerically")
+    counts = {"gradcheck": 0, "gradgradcheck": 0}
+    tolerance = float(getattr(unit.operator, "nondet_tol", 0.0))
+    for dtype in wanted:
+        for name, sample in unit.drawn(dtype):
+            if not _smooth(torch, sample):
+                continue
+            args = requiring_grad(torch, sample.args)
+            unit.at(f"gradcheck of {dtype}, {name}")
+            _first(unit, args, name, tolerance)
+            counts["gradcheck"] += 1
+            if sum(one.numel() for one in tensors(torch, args) if one.requires_grad) <= TINY:
+                unit.at(f"gradgradcheck of {dtype}, {name}")
+                torch.autograd.gradgradcheck(unit.operator.op, args, nondet_tol=tolerance)
+                counts["gradgradcheck"] += 1
+    unit.found.update(counts)
+    if not counts["gradcheck"]:
+        raise GateFault(f"it has no small finite sample in float64 on {unit.device} to check gradients with")
+
+
+def _smooth(torch: Any, sample: Any) -> bool:
+    """What the sample itself says; where it says nothing, whether it is small, finite and without overlap."""
+    stated = getattr(sample, "gradcheck", None)
+    if stated is not None:
+        return bool(stated)
+    every = [one for one in tensors(torch, sample.args) if differentiable(one)]
+    small = bool(every) and all(one.numel() <= TINY for one in every)
+    return (
+        small and not any(map(overlapping, every)) and finite(torch, sample.args) and finite(torch, sample.reference())
+    )
+
+
+def _first(unit: Unit, args: Any, name: str, tolerance: float) -> None:
+    """Gradcheck, and of a failure whether an input got no gradient at all."""
+    torch = unit.torch
+    inputs = [one for one in tensors(torch, args) if one.requires_grad]
+    outputs = [one for one in tensors(torch, unit.operator.op(*args)) if differentiable(one)]
+    attached = [one for one in outputs if one.requires_grad]
+    if not attached:
+        raise GateFault(f"{name}: its result is cut off from its inputs: no autograd formula is registered")
+    got = torch.autograd.grad(attached, inputs, [torch.ones_like(one) for one in attached], allow_unused=True)
+    absent = [number for number, one in enumerate(got) if one is None]
+    try:
+        torch.autograd.gradcheck(unit.operator.op, args, nondet_tol=tolerance, fast_mode=False)
+    except RuntimeError as error:
+        if absent and "not reentrant" not in str(error):
+            which = ", ".join(map(str, absent))
+            raise GateFault(
+                f"{name}: differentiable input {which} gets no gradient, though the result changes with it"
+            ) from error
+        raise

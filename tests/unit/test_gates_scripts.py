@@ -1,0 +1,277 @@
+"""What the scripts beside the wheel decide without torch: GPUs, units, deaths, the sanitizer's words, times."""
+
+from __future__ import annotations
+
+import json
+import random
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelmill import gates_driver, gates_gpu, gates_runner, gates_sanitize
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CARD = {"name": "a card", "capability": [9, 0], "memory": 1}
+TOLD: dict[str, Any] = {"torch_cuda": "13.0", "driver": 13000, "cards": [CARD], "error": None}
+TARGETS = {"sass": ["80", "90"], "ptx": ["90"]}
+
+
+def test_a_gpu_that_can_be_used() -> None:
+    assert gates_gpu.judge(TOLD, TARGETS, None)["usable"]
+    assert gates_gpu.judge(TOLD, None, None)["usable"]
+
+
+@pytest.mark.parametrize(
+    ("change", "kind", "words"),
+    [
+        ({"torch_cuda": None, "driver": None}, "torch-cpu", "without CUDA"),
+        ({"driver": None}, "no-driver", r"libcuda\.so\.1"),
+        ({"driver": 12080}, "driver-old", r"serves CUDA 12\.8, and torch is of CUDA 13\.0"),
+        ({"cards": []}, "no-device", "it shows none"),
+        ({"error": "no such device"}, "no-device", "no such device"),
+        ({"cards": [{**CARD, "capability": [7, 5]}]}, "card-old", r"7\.5, and the wheel holds code for 80, 90, 90 as"),
+    ],
+)
+def test_each_reason_why_a_gpu_cannot_be_used_is_told_apart(change: dict[str, Any], kind: str, words: str) -> None:
+    found = gates_gpu.judge({**TOLD, **change}, TARGETS, None)
+    assert (found["usable"], found["kind"]) == (False, kind)
+    assert found["remedy"]
+    assert __import__("re").search(words, found["reason"])
+
+
+def test_an_executor_that_gives_no_gpu_says_so_first() -> None:
+    found = gates_gpu.judge({**TOLD, "driver": None}, None, {"kind": "no-runtime", "reason": "r", "remedy": "m"})
+    assert (found["kind"], found["reason"]) == ("no-runtime", "r")
+
+
+@pytest.mark.parametrize(
+    ("capability", "sass", "ptx", "runs"),
+    [
+        ((9, 0), ["90"], [], True),
+        ((9, 0), ["80"], [], False),
+        ((8, 9), ["80"], [], True),
+        ((8, 0), ["86"], [], False),
+        ((9, 0), ["90a"], [], True),
+        ((9, 1), ["90a"], [], False),
+        ((10, 3), ["100f"], [], True),
+        ((11, 0), ["100f"], [], False),
+        ((12, 0), ["80"], ["80"], True),
+        ((7, 5), ["80"], ["80"], False),
+        ((10, 0), [], ["90a"], False),
+    ],
+)
+def test_which_cards_run_which_code(capability: Any, sass: list[str], ptx: list[str], *, runs: bool) -> None:
+    assert gates_gpu.runs_on(capability, {"sass": sass, "ptx": ptx}) is runs
+
+
+def job(**more: Any) -> dict[str, Any]:
+    made = {"gates": ["ops"], "operators": [], "devices": ["cpu", "cuda"], "wheel_devices": ["cpu", "cuda"]}
+    return {**made, "samples": "demo.testing", "tests": None, "sanitizer": "/nowhere/compute-sanitizer", **more}
+
+
+def test_every_unit_of_a_job() -> None:
+    made = list(gates_driver.units(job(gates=["ops", "sanitize", "pytest"]), {"one": {}}))
+    tools = [f"sanitize/one/cuda/{tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck")]
+    assert made == ["ops/one/cpu", "ops/one/cuda", *tools, "pytest/-/all"]
+    assert list(gates_driver.units(job(operators=["two"]), {"one": {}, "two": {}})) == ["ops/two/cpu", "ops/two/cuda"]
+
+
+def skipped(text: str, *, usable: bool = True, job_of: dict[str, Any] | None = None, **operator: Any) -> Any:
+    described = {"sampled": True, "differentiable": True, "devices": ["cpu", "cuda"], **operator}
+    found = {"operators": {"one": described}, "gpu": {"usable": usable, "reason": "no GPU"}}
+    run: Any = SimpleNamespace(job=job_of or job())
+    row = gates_driver.skipped(run, text, found)
+    return row and (row["result"], row["missing"])
+
+
+def test_what_is_not_run_and_whether_something_is_missing_for_it() -> None:
+    assert skipped("ops/one/cpu") is None
+    assert skipped("ops/one/cuda") is None
+    assert skipped("ops/one/cpu", sampled=False) == ("fail", False)
+    assert skipped("gradcheck/one/cpu", sampled=False) == ("not-run", True)
+    assert skipped("gradcheck/one/cpu", differentiable=False) == ("not-run", False)
+    assert skipped("ops/one/cuda", usable=False) == ("not-run", True)
+    assert skipped("ops/one/cpu", usable=False) is None
+    assert skipped("ops/one/cpu", devices=["cuda"]) == ("not-run", False)
+    assert skipped("ops/one/cpu", devices=[]) is None
+    on_cpu = job(devices=["cpu"])
+    assert skipped("ops/one/cuda", job_of=on_cpu) == ("not-run", True)
+    assert skipped("bench/one/cuda", job_of={**on_cpu, "wheel_devices": ["cpu"]}) == ("not-run", False)
+    assert skipped("sanitize/one/cuda/memcheck") == ("not-run", True)
+    assert skipped("pytest/-/all") == ("not-run", True)
+    assert skipped("pytest/-/all", job_of=job(tests="tests")) is None
+
+
+def test_a_process_that_died_is_told_by_how_and_at_what() -> None:
+    at = {"at": "computing"}
+    assert gates_driver.ended(at, -6, None)["reason"] == "killed by SIGABRT while computing"
+    assert gates_driver.ended(at, 3, None)["reason"] == "the process ended with status 3 while computing"
+    assert gates_driver.ended(at, -15, 30.0)["result"] == "hang"
+    assert gates_driver.ended({"at": "the end", "result": "pass", "reason": None}, 0, None)["result"] == "pass"
+
+
+def test_a_lost_device_is_a_crash() -> None:
+    lost = RuntimeError("CUDA error: an illegal memory access was encountered")
+    assert gates_runner.judged(lost)[0] == "crash"
+    assert gates_runner.judged(RuntimeError("no"))[0] == "fail"
+    assert gates_runner.judged(gates_runner.GateFault("wrong")) == ("fail", "wrong")
+
+
+def test_an_interrupted_run_goes_on_and_a_torn_line_is_run_again(tmp_path: Path) -> None:
+    def run(jobs: int = 1, gates: str = "ops") -> gates_driver.Run:
+        return gates_driver.Run(job={"jobs": jobs, "gates": gates}, path=tmp_path, out=tmp_path)
+
+    first = run()
+    gates_driver.resume(first, {}, fresh=False)
+    rows = [{"unit": "a", "missing": False}, {"unit": "b", "missing": True}]
+    with (tmp_path / "rows.jsonl").open("a") as out:
+        out.write("".join(json.dumps(row) + "\n" for row in rows) + '{"unit": "c", "mis')
+    again = run(jobs=4)
+    gates_driver.resume(again, {}, fresh=False)
+    assert list(again.rows) == ["a"], "what was missing then may be here now"
+    elsewhere = run()
+    gates_driver.resume(elsewhere, {"torch": "another"}, fresh=False)
+    assert elsewhere.rows == {}, "they were measured beside another torch"
+    fresh = run()
+    gates_driver.resume(fresh, {}, fresh=True)
+    assert fresh.rows == {}
+    (tmp_path / "rows.jsonl").write_text(json.dumps({"job": "another"}) + "\n" + json.dumps(rows[0]) + "\n")
+    other = run()
+    gates_driver.resume(other, {}, fresh=False)
+    assert other.rows == {}
+
+
+LOG = """\
+========= COMPUTE-SANITIZER
+
+@sample torch.float32, typical
+========= Invalid __global__ write of size 4 bytes
+=========     at demo::write_kernel(float *, int)+0x70
+=========     by thread (5,0,0) in block (0,0,0)
+=========     Address 0x7f0000 is out of bounds
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: launch [0x1] in libdemo.so
+=========
+========= Program hit cudaErrorLaunchFailure (error 719) due to "unspecified" on CUDA API call to cudaDeviceSynchronize.
+=========     Saved host backtrace up to driver entry point at error
+=========         Host Frame: c10_cuda [0x2] in libc10_cuda.so
+=========
+========= ERROR SUMMARY: 2 errors
+"""
+RACE = """\
+========= COMPUTE-SANITIZER
+@sample torch.float64, many
+========= Error: Race reported between Write access at demo::scan(float *)+0x110
+=========     and Read access at demo::scan(float *)+0x1b0 [508 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+LEAK = """\
+========= COMPUTE-SANITIZER
+@sample after the last sample
+========= Leaked 1,024 bytes at 0x7f00
+=========     Saved host backtrace up to driver entry point at allocation time
+=========         Host Frame: cudaMalloc [0x1] in libcudart.so.13
+=========         Host Frame: leak(float*) [0x1] in {library}
+=========
+========= LEAK SUMMARY: 1024 bytes leaked in 1 allocations
+========= ERROR SUMMARY: 1 error
+"""
+CLEAN = "========= COMPUTE-SANITIZER\n@sample a\n========= ERROR SUMMARY: 0 errors\n"
+PASSED = {"result": "pass", "reason": None, "missing": False, "found": {"calls": 3}, "left_out": []}
+
+
+def judge(tool: str, text: str, *suppressions: dict[str, Any], row: dict[str, Any] = PASSED) -> dict[str, Any]:
+    return gates_sanitize.judge(tool, text, {"libraries": ["libdemo.so"], "suppressions": list(suppressions)}, row)
+
+
+def test_a_report_is_told_with_its_kernel_and_its_sample() -> None:
+    row = judge("memcheck", LOG)
+    assert row["result"] == "fail"
+    assert row["reason"] == (
+        "memcheck: Invalid __global__ write of size 4 bytes in demo::write_kernel(float *, int), "
+        "on torch.float32, typical"
+    )
+    race = judge("racecheck", RACE)
+    assert race["result"] == "fail"
+    assert "demo::scan(float *)" in race["reason"]
+    assert "torch.float64, many" in race["reason"]
+
+
+def test_a_leak_is_the_operators_where_the_wheels_library_is_among_its_callers() -> None:
+    assert judge("memcheck", LEAK.format(library="libdemo.so"))["result"] == "fail"
+    row = judge("memcheck", LEAK.format(library="libtorch_cuda.so"))
+    assert row["result"] == "pass"
+    assert "1 reports of code that is not the wheel's, the first: Leaked 1,024 bytes" in row["left_out"][0]
+
+
+def test_a_tensor_that_torch_holds_at_the_end_is_no_leak_of_the_operators() -> None:
+    """The wheel's library made it through torch's allocator; `robust` counts what calls leave behind there."""
+    text = LEAK.format(library="libdemo.so").replace(
+        "cudaMalloc [0x1] in libcudart.so.13",
+        "c10::cuda::CUDACachingAllocator::Native::allocate(unsigned long) [0x1] in libc10_cuda.so",
+    )
+    assert judge("memcheck", text)["result"] == "pass"
+
+
+def test_torchs_own_kernels_are_told_and_not_blamed_on_the_operator() -> None:
+    kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, T2, T3)"
+    text = LOG.replace("demo::write_kernel(float *, int)", kernel)
+    row = judge("initcheck", text)
+    assert row["result"] == "pass"
+    assert "at::native::vectorized_elementwise_kernel" in row["left_out"][0]
+
+
+def test_a_suppression_is_used_or_not() -> None:
+    wanted = {"tool": "memcheck", "kernel": "demo::write_*", "message": None, "reason": "known"}
+    other = {**wanted, "tool": "racecheck"}
+    row = judge("memcheck", LOG, other, wanted)
+    assert row["result"] == "pass"
+    assert row["found"]["suppressed"] == [1]
+    assert judge("memcheck", LOG, other)["result"] == "fail"
+
+
+def test_a_tool_that_did_not_finish_is_no_pass() -> None:
+    assert judge("memcheck", CLEAN)["result"] == "pass"
+    row = judge("memcheck", "========= COMPUTE-SANITIZER\n========= Error: No attachable process found.\n")
+    assert (row["result"], row["missing"]) == ("not-run", True)
+    unknown = CLEAN.replace("0 errors", "3 errors")
+    assert judge("memcheck", unknown)["result"] == "fail"
+    died = {**PASSED, "result": "hang", "reason": "it hung while calling"}
+    assert judge("memcheck", CLEAN, row=died)["reason"] == "memcheck: it hung while calling"
+
+
+def test_times_that_differ_by_chance_and_those_that_do_not() -> None:
+    bench = gates_runner.sibling("gates_bench")
+    draw = random.Random(0)  # noqa: S311
+    base = [draw.gauss(1.0, 0.05) for _ in range(120)]
+    same = [draw.gauss(1.0, 0.05) for _ in range(120)]
+    slow = [draw.gauss(1.15, 0.05) for _ in range(120)]
+    assert bench.slower(same, base) > 0.01
+    assert bench.slower(slow, base) < 1e-6
+    assert bench.slower(base, slow) > 0.99
+    assert bench.slower([1.0] * 10, [1.0] * 10) == 1.0
+    # The exact distribution without ties: P(U >= 9) for three against three is 1/20.
+    assert bench.slower([4, 5, 6], [1, 2, 3]) == pytest.approx(0.05, abs=0.015)
+
+
+def test_a_time_beyond_the_threshold_fails_and_one_below_does_not() -> None:
+    bench = gates_runner.sibling("gates_bench")
+    draw = random.Random(1)  # noqa: S311
+    before = bench.spread([draw.gauss(1.0, 0.02) for _ in range(50)])
+
+    def unit(baseline: Any) -> Any:
+        left: list[str] = []
+        job = {"baseline": baseline, "threshold": 0.1}
+        return SimpleNamespace(job=job, name="one", found={}, left_out=left, leave_out=left.append)
+
+    accepted = {"card": "a card", "operators": {"one": {"milliseconds": before}}}
+    bench.judge(unit(accepted), "a card", bench.spread([draw.gauss(1.05, 0.02) for _ in range(50)]))
+    with pytest.raises(gates_runner.GateFault, match=r"[12]\.\d\d times the accepted"):
+        bench.judge(unit(accepted), "a card", bench.spread([draw.gauss(2.0, 0.02) for _ in range(50)]))
+    other = unit(accepted)
+    bench.judge(other, "another card", before)
+    assert "none is known of it on another card" in other.left_out[0]
