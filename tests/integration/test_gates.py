@@ -26,6 +26,7 @@ FAULTS = {
     "undeclared_mutation": ("robust", "fail", "argument 0 was written to"),
     "aliasing_output": ("robust", "fail", "shares an input's memory"),
     "strides_ignored": ("robust", "fail", "non-contiguous inputs: "),
+    "empty_launch": ("robust", "fail", "empty inputs: "),
     "shared_scratch": ("robust", "fail", "two threads: "),
     "wrong_gradient": ("gradcheck", "fail", "Jacobian mismatch"),
     "random_gradient": ("gradcheck", "fail", "not reentrant"),
@@ -35,7 +36,7 @@ FAULTS = {
     "leaves": ("ops", "crash", "ended with status 3 while computing"),
     "hang": ("ops", "hang", "hung while computing"),
 }
-ROBUST = ("undeclared_mutation", "aliasing_output", "strides_ignored", "shared_scratch", "unsampled")
+ROBUST = ("undeclared_mutation", "aliasing_output", "strides_ignored", "empty_launch", "shared_scratch", "unsampled")
 ASKED = ("--namespace", "pyfaults", "--samples", "pyfaults.testing")
 
 

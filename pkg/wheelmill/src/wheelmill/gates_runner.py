@@ -45,6 +45,16 @@ LOST = (
     "ECC",
     "GPU is lost",
 )
+# What CUDA says of a launch that it refuses: in an operator's message this is no refusal of the operator's own.
+REFUSED_LAUNCH = (
+    "CUDA error",
+    "CUDA driver error",
+    "invalid configuration argument",
+    "invalid device function",
+    "invalid resource handle",
+    "no kernel image is available",
+    "too many resources requested for launch",
+)
 
 
 class GateFault(Exception):  # noqa: N818 - what is wrong with an operator, not with this program

@@ -19,20 +19,22 @@ __global__ void add_previous_in_time(const T* x, T* out, std::int64_t n) {
   }
 }
 
-/// A barrier that threads past the end do not come to. They stay until the others wait at it, and
-/// end, which lets it open: values are right.
+/// Two barriers in the branches of one warp, where all its threads must wait at the same. Each
+/// thread waits at one of them, and to the block they are one barrier: values are right.
 template <class T>
 __global__ void add_previous_divergent(const T* x, T* out, std::int64_t n) {
   __shared__ T tile[kTile];
   const std::int64_t i = thread();
-  if (i < n) {
-    tile[threadIdx.x] = x[i];
+  if (threadIdx.x % 2 == 0) {
+    tile[threadIdx.x] = i < n ? x[i] : T(0);
     __syncthreads();
-    out[i] = tile[threadIdx.x] + (threadIdx.x > 0 ? tile[threadIdx.x - 1] : 0);
   } else {
-    pause();
-    // Here, and not after the branches have met again, for which threads would wait for each other.
-    asm volatile("exit;");
+    pause();  // without it the compiler may make one barrier of the two
+    tile[threadIdx.x] = i < n ? x[i] : T(0);
+    __syncthreads();
+  }
+  if (i < n) {
+    out[i] = tile[threadIdx.x] + (threadIdx.x > 0 ? tile[threadIdx.x - 1] : 0);
   }
 }
 

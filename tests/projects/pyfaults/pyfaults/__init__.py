@@ -60,6 +60,12 @@ def through_scratch(x):
     return SCRATCH[0] * 2
 
 
+def launch_nothing(x):
+    if not x.numel():
+        raise RuntimeError("pyfaults: invalid configuration argument")
+    return x * 2
+
+
 def gradient(formula):
     return lambda ctx, grad: formula(grad, *ctx.saved_tensors)
 
@@ -80,6 +86,7 @@ pair("fake_wrong_shape", {"fake": lambda x: x.new_empty(x.shape + (1,))}, {}, ca
 pair("undeclared_mutation", {"call": mutate}, {"call": double})
 pair("aliasing_output", {"call": lambda x: x}, {"call": lambda x: x.clone()})
 pair("strides_ignored", {"call": as_if_contiguous}, {"call": double})
+pair("empty_launch", {"call": launch_nothing}, {"call": double})
 pair("shared_scratch", {"call": through_scratch}, {"call": double})
 pair("wrong_gradient", {"backward": gradient(lambda grad, x: grad * x)}, right, call=square)
 pair("random_gradient", {"backward": gradient(noisy)}, right, call=square)

@@ -43,7 +43,16 @@ class Sample:
 
 NAMES = (
     *("wrong_value", "fake_missing", "fake_wrong_shape", "undeclared_mutation", "aliasing_output", "strides_ignored"),
-    *("shared_scratch", "wrong_gradient", "random_gradient", "gradient_missing", "no_gradient", "crash", "leaves"),
+    *(
+        "empty_launch",
+        "shared_scratch",
+        "wrong_gradient",
+        "random_gradient",
+        "gradient_missing",
+        "no_gradient",
+        "crash",
+        "leaves",
+    ),
     "hang",
 )
 OPERATORS = {name: Operator(name) for base in NAMES for name in (base, f"{base}_clean")}
