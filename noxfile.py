@@ -48,11 +48,12 @@ def build_session(cuda: str) -> None:
 
 
 # What each session asks of `wheelmill test`. Without a GPU, gradients are checked on the CPU.
+ACCEPTED = ("--baseline", "evidence/bench-h200.json")
 TESTS = {
-    "gpu": ("--require-gpu", "--tests", "tests/ops"),
+    "gpu": ("--require-gpu", "--tests", "tests/ops", *ACCEPTED),
     "gradcheck": ("--gates", "ops,gradcheck"),
     "sanitize": ("--require-gpu", "--gates", "sanitize"),
-    "bench": ("--require-gpu", "--gates", "bench"),
+    "bench": ("--require-gpu", "--gates", "bench", *ACCEPTED),
 }
 
 
