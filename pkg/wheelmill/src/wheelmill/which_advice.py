@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelmill import hardware, which
+from wheelmill import hardware, which, which_torch
 from wheelmill.names import cuda_key, version_key
 from wheelmill.which_env import Driver, Environment, Python, Torch
 
@@ -101,8 +101,8 @@ def _torches(env: Environment, known: Facts) -> Iterator[Torch]:
             far = (abs(place - here), same, usual) if tag else (-place, usual, same)
             # A build for the processor alone helps nobody who has a GPU or asks for one.
             mild = (variant == "cpu") != (tag == "cpu" and not env.gpus)
-            rows.append(((mild, *far, cuda_key(variant)), minor, variant, row.release))
-    for _, _, variant, release in sorted(rows):
+            rows.append(((mild, *far, -cuda_key(variant)), variant, row.release))
+    for _, variant, release in sorted(rows):
         plain = release.split("+", maxsplit=1)[0]
         cuda = "cpu" if variant == "cpu" else f"{variant[2:-1]}.{variant[-1]}"
         yield Torch(version=f"{plain}+{variant}", cuda=cuda, origin="pytorch")
@@ -114,7 +114,7 @@ def _torch(answer: Answer, known: Facts) -> Advice | None:
     if env.system != "linux" or not candidates:
         return None
     for torch in _torches(env, known):
-        if _outdriven(env, torch):
+        if _outdriven(env, torch) or which_torch.lacking(env, torch, known):
             continue
         found = _fitting(env.model_copy(update={"torch": torch}), candidates, known, answer)
         if found is not None:

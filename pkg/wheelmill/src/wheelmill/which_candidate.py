@@ -132,7 +132,9 @@ class Candidate:
     @cached_property
     def tied(self) -> str | None:
         """The torch minor whose C++ ABI it was built for, by its name, its record or its requirement."""
-        if self.abis is not None and "unstable" not in self.abis:
+        if self.abis is None:
+            return self.claim.minor or self.pinned
+        if "unstable" not in self.abis:
             return None
         built = self.record.build.torch if self.record and self.record.build else None
         release = ".".join(built.split("+")[0].split(".")[:2]) if built else None

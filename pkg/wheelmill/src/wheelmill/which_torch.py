@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
+from wheelmill import hardware
 from wheelmill.reasons import Reason, reason
 
 if TYPE_CHECKING:
@@ -126,6 +127,16 @@ def said(torch: Torch) -> str:
     """What a torch computes on: `CUDA 12.8`, `ROCm`, `the CPU`."""
     words = {"cpu": "the CPU", "rocm": "ROCm", "xpu": "Intel GPUs", None: "an unknown CUDA"}
     return f"CUDA {torch.cuda}" if torch.major is not None else words[torch.tag]
+
+
+def lacking(env: Environment, torch: Torch, known: Facts) -> list[str]:
+    """The environment's GPUs for which a torch of PyTorch's has no code itself, where its targets are known."""
+    row = known.torch.get(torch.minor)
+    targets = row.sm.get(torch.tag or "", ()) if row and torch.origin == "pytorch" else ()
+    sass = [target.name.replace(".", "") for target in targets]
+    ptx = [target.name.replace(".", "") for target in targets if target.ptx]
+    gpus = dict.fromkeys(gpu.capability for gpu in env.gpus or () if gpu.capability)
+    return [one for one in gpus if targets and not hardware.runs(one, sass) and not hardware.compiles(one, ptx)]
 
 
 def _hint(torch: Torch, candidate: Candidate, known: Facts) -> str:

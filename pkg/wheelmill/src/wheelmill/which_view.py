@@ -78,7 +78,7 @@ def environment(env: Environment) -> Iterator[str]:
         yield f"note     {note}"
 
 
-def remarks(env: Environment) -> Iterator[str]:
+def remarks(env: Environment, known: Facts) -> Iterator[str]:
     """What is odd about an environment, whatever the wheel."""
     torch, serves = env.torch, env.driver.serves if env.driver else None
     if torch is None or torch.version is None:
@@ -87,6 +87,9 @@ def remarks(env: Environment) -> Iterator[str]:
         yield "your torch is a CPU build, so the GPU is not used: a torch for CUDA would use it"
     if torch.major is not None and serves is not None and int(serves.partition(".")[0]) < torch.major:
         yield f"your torch itself, for CUDA {torch.cuda}, needs a newer driver than one that serves CUDA {serves}"
+    lacking = which_torch.lacking(env, torch, known)
+    if lacking:
+        yield f"your torch {torch.version} has no code for {listing(lacking)} itself, whatever the wheel"
 
 
 def text(
@@ -140,11 +143,11 @@ def _none(answer: Answer, advice: Sequence[Advice]) -> Iterator[str]:
 def _each(answer: Answer, judged: Sequence[Judged]) -> Iterator[str]:
     for one in judged:
         yield printable(f"  {one.candidate.file}")
-        for line in _why(answer, one):
+        for line in why(answer, one):
             yield f"    {line}"
 
 
-def _why(answer: Answer, one: Judged) -> list[str]:
+def why(answer: Answer, one: Judged) -> list[str]:
     if one.accepted:
         older = answer.choice is not None and one.candidate.version.public != answer.choice.candidate.version.public
         return ["fits too, and is an older release" if older else "fits too, and ranks below the choice"]
@@ -157,7 +160,7 @@ def _grouped(answer: Answer, judged: Sequence[Judged]) -> Iterator[str]:
     for one in judged:
         worst = max(one.against, key=lambda reason: reason.weight, default=None)
         label = reasons.rows()[worst.rule].group if worst else ""
-        groups[worst.weight if worst and label else 0, label or _why(answer, one)[0]].append(one.candidate.file)
+        groups[worst.weight if worst and label else 0, label or why(answer, one)[0]].append(one.candidate.file)
     rows = sorted(groups.items(), key=lambda row: row[0][0])
     for (_, message), files in rows[:GROUPS]:
         yield f"  {message}: {len(files)}"
