@@ -118,7 +118,7 @@ def test_the_table(row: dict[str, Any]) -> None:
     for words in row.get("advice", ()):
         assert words in advice, advice
     for words in row.get("remark", ()):
-        assert words in "\n".join(which_view.remarks(made.environment))
+        assert words in "\n".join(which_view.remarks(made.environment, KNOWN))
 
 
 def test_the_table_is_whole() -> None:

@@ -68,9 +68,9 @@ def which_(context: click.Context, /, name: str, where: str, **options: Any) -> 
     told = verified(choice.candidate) if options["verify"] and choice else None
     pinned = _pin(answer, source, options["pins"])
     if options["as_json"]:
-        click.echo(json.dumps(which_view.to_json(answer, source, advice, told), indent=1))
+        click.echo(json.dumps(which_view.to_json(answer, source, known, advice, told), indent=1))
     else:
-        for line in (*which_view.text(answer, source, advice, every=options["every"], verified=told), *pinned):
+        for line in (*which_view.text(answer, source, known, advice, every=options["every"], verified=told), *pinned):
             click.echo(line)
     context.exit(0 if choice else NONE_FITS)
 

@@ -91,7 +91,7 @@ def _torches(env: Environment, known: Facts) -> Iterator[Torch]:
     here = minors.index(now.minor) if now and now.version and now.minor in known.torch else len(minors)
     tag = now.tag if now and now.version else None
     rows = []
-    for place, (minor, row) in enumerate(known.torch.items()):
+    for place, row in enumerate(known.torch.values()):
         if env.python is not None and env.python.minor + ("t" if env.python.threaded else "") not in row.python:
             continue
         for variant in row.cuda:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from packaging import tags
@@ -78,6 +79,7 @@ def closeness(env: Environment, candidate: Candidate) -> tuple[int, tuple[int, .
     )
 
 
+@cache
 def _pairs(python: Python) -> list[tuple[str, str]]:
     """The (interpreter, ABI) pairs that a Python takes, the closest first."""
     minor = version_key(python.minor)[:2]

@@ -12,6 +12,7 @@ from wheelmill.names import listing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wheelmill.facts import Facts
     from wheelmill.reasons import Reason
     from wheelmill.which import Answer, Judged
     from wheelmill.which_advice import Advice
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 GROUPS, NAMES, SKIPPED = 12, 3, 5
 
 
-def to_json(answer: Answer, source: Source, advice: Sequence[Advice], verified: str | None = None) -> dict[str, Any]:
+def to_json(
+    answer: Answer, source: Source, known: Facts, advice: Sequence[Advice], verified: str | None = None
+) -> dict[str, Any]:
     choice = answer.choice
     return {
         "version": 1,
@@ -45,6 +48,7 @@ def to_json(answer: Answer, source: Source, advice: Sequence[Advice], verified: 
         ],
         "skipped": list(source.listing.skipped),
         "sdists": list(source.listing.sdists),
+        "remarks": list(remarks(answer.environment, known)),
         "advice": [
             {"change": one.change, "command": one.command, "file": one.file, "sure": one.sure} for one in advice
         ],
@@ -93,12 +97,12 @@ def remarks(env: Environment, known: Facts) -> Iterator[str]:
 
 
 def text(
-    answer: Answer, source: Source, advice: Sequence[Advice], *, every: bool, verified: str | None
+    answer: Answer, source: Source, known: Facts, advice: Sequence[Advice], *, every: bool, verified: str | None
 ) -> Iterator[str]:
     """The answer, a line at a time."""
     for line in (*environment(answer.environment), ""):
         yield printable(line)
-    for remark in remarks(answer.environment):
+    for remark in remarks(answer.environment, known):
         yield printable(f"note: {remark}")
     if answer.choice is None:
         yield from _none(answer, advice)
@@ -155,7 +159,7 @@ def why(answer: Answer, one: Judged) -> list[str]:
 
 
 def _grouped(answer: Answer, judged: Sequence[Judged]) -> Iterator[str]:
-    """A line for each reason that keeps wheels out, the nearest wheels first; those of other Pythons and systems last."""
+    """A line for each reason that keeps wheels out, the nearest first; other Pythons and systems last."""
     groups: defaultdict[tuple[int, str], list[str]] = defaultdict(list)
     for one in judged:
         worst = max(one.against, key=lambda reason: reason.weight, default=None)
