@@ -11,7 +11,8 @@ from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
 from wheelmill import facts, which, which_advice, which_command, which_index, which_read, which_view
-from wheelmill.errors import InputError
+from wheelmill.errors import GateError, InputError
+from wheelmill.findings import printable
 from wheelmill.store import write_atomic
 from wheelmill.web import Web
 from wheelmill.which_env import Environment
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from wheelmill.which_index import Source
 
 DEEP = 256
-NONE_FITS = 1
 
 
 @click.command("which")
@@ -51,8 +51,7 @@ NONE_FITS = 1
 @click.option("--require-hashes", "pins", type=click.Path(path_type=Path, dir_okay=False), help="Write the pin there.")
 @click.option("--all", "every", is_flag=True, help="Show the reasons of each candidate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-@click.pass_context
-def which_(context: click.Context, /, name: str, where: str, **options: Any) -> None:
+def which_(*, name: str, where: str, **options: Any) -> None:
     """The wheel of NAME that works in an environment, how to install it, and why not each other one.
 
     NAME may carry a version, as 'flash-attn>=2.7'. The status is 0 where there is a wheel, 1 where none fits.
@@ -72,7 +71,13 @@ def which_(context: click.Context, /, name: str, where: str, **options: Any) -> 
     else:
         for line in (*which_view.text(answer, source, known, advice, every=options["every"], verified=told), *pinned):
             click.echo(line)
-    context.exit(0 if choice else NONE_FITS)
+    if choice is None:
+        nearest = f"; the nearest is {answer.judged[0].candidate.file}" if answer.judged else ""
+        helps = "; or ".join(one.command or one.change for one in advice)
+        raise GateError(
+            printable(f"no wheel of {wanted.project} fits this environment{nearest}"),
+            remedy=printable(helps) or "`--all` shows the reasons of each; ask the project for a wheel",
+        )
 
 
 def verified(candidate: Candidate) -> str:

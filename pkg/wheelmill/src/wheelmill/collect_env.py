@@ -34,7 +34,7 @@ def parse(text: str) -> Environment:
         lines.setdefault(match[1], match[2])
     if not any(title in lines for title in TITLES):
         raise InputError(
-            "this is no output of torch.utils.collect_env: it has no line of `PyTorch version:`, nor of Python's, nor `OS:`",
+            "this is no output of torch.utils.collect_env: it has no line `PyTorch version:` and none `OS:`",
             remedy="give what `python -m torch.utils.collect_env` prints, whole",
         )
     system = _system(lines)

@@ -7,13 +7,13 @@ import json
 import posixpath
 import re
 from dataclasses import dataclass
-from html.parser import HTMLParser
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 
 from packaging.utils import canonicalize_name, parse_sdist_filename, parse_wheel_filename
 from pydantic import BaseModel, Field, ValidationError
 
+from wheelmill import tags
 from wheelmill.errors import InputError
 from wheelmill.which_candidate import Link
 
@@ -24,9 +24,10 @@ if TYPE_CHECKING:
 
 JSON, HTML = "application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.v1+html"
 ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.1, */*;q=0.01"
-LINKS, DEPTH, NAME = 200_000, 100, 400
+LINKS, NAME = 200_000, 400
 HASH = re.compile(r"sha256=([0-9a-f]{64})$")
 SCHEMES = frozenset({"http", "https"})
+WHEEL = re.compile(r"[A-Za-z0-9._+!-]+\.whl")
 MAJOR = re.compile(r"1(\.\d+)?$")
 
 
@@ -54,25 +55,6 @@ class _File(BaseModel):
     dist_info_metadata: bool | dict[str, str] | None = Field(None, alias="dist-info-metadata")
     provenance: str | None = None
     ours: _Ours | None = Field(None, alias="_wheelmill")
-
-
-class _Anchors(HTMLParser):
-    """Every link of a page, and what its <base> says."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.base: str | None = None
-        self.version: str | None = None
-        self.found: list[dict[str, str]] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        every = {name: value or "" for name, value in reversed(attrs)}
-        if tag == "base" and self.base is None and "href" in every:
-            self.base = every["href"]
-        elif tag == "meta" and every.get("name") == "pypi:repository-version":
-            self.version = every.get("content")
-        elif tag == "a" and "href" in every and len(self.found) < LINKS:
-            self.found.append(every)
 
 
 def read(page: Page, project: str) -> Listing:
@@ -118,16 +100,16 @@ def _html(page: Page) -> Iterator[_File | str]:
         text = page.body.decode(page.charset or "utf-8", "replace")
     except LookupError:  # a charset that nobody knows
         text = page.body.decode("utf-8", "replace")
-    parser = _Anchors()
-    with contextlib.suppress(AssertionError):  # a broken declaration ends the page there
-        parser.feed(text)
-        parser.close()
-    if parser.version is not None:
-        _check(page, parser.version)
-    for one in parser.found:
-        with contextlib.suppress(ValueError):  # no address
-            whole, fragment = urldefrag(urljoin(parser.base or "", one["href"]) if parser.base else one["href"])
-            yield _anchor(whole, fragment, one)
+    base = ""
+    for tag, attributes in tags.read(text):
+        if tag == "meta" and attributes.get("name") == "pypi:repository-version":
+            _check(page, attributes.get("content", ""))
+        elif tag == "base" and not base:
+            base = attributes.get("href", "")
+        elif tag == "a" and "href" in attributes:
+            with contextlib.suppress(ValueError):  # no address
+                whole, fragment = urldefrag(urljoin(base, attributes["href"]))
+                yield _anchor(whole, fragment, attributes)
 
 
 def _anchor(url: str, fragment: str, attributes: dict[str, str]) -> _File:
@@ -177,6 +159,8 @@ def _listing(base: str, project: str, files: Iterable[_File | str]) -> Listing:
 
 def wrong(name: str, project: str) -> str | None:
     """Why a filename is no wheel of the project: empty for another project's, which a find-links page may hold."""
+    if not WHEEL.fullmatch(name):
+        return "its name has letters that no wheel's has"
     try:
         found = parse_wheel_filename(name)[0]
     except ValueError as error:

@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,9 +70,17 @@ def ask(program: str, seconds: float = IMPORT) -> Environment:
                 log=Path(folder) / "log",
                 timeout=seconds + SPARE,
             )
-            return Environment.model_validate_json(result.read_bytes())
+            return _owned(Environment.model_validate_json(result.read_bytes()))
         except (proc.ProcessError, OSError, ValidationError) as error:
             raise MissingError(f"{program} did not say what it is: {error}", remedy=remedy) from error
+
+
+def _owned(env: Environment) -> Environment:
+    """With who built its torch, where its version tells and nothing else did."""
+    torch = env.torch
+    if torch is None or torch.version is None or torch.origin is not None:
+        return env
+    return env.model_copy(update={"torch": torch.model_copy(update={"origin": origin_of(torch.version)})})
 
 
 def text(path: str) -> Environment:
@@ -92,21 +101,16 @@ def _head(path: Path) -> bytes:
 
 def override(env: Environment, stated: Stated) -> Environment:
     """The environment with what flags state in place of what was read. Raises InputError for what is no such fact."""
-    try:
-        changed: dict[str, Any] = {
-            **_python(env, stated),
-            **_system(env, stated),
-            **_torch(env, stated),
-            **_gpu(env, stated),
-        }
-        return Environment.model_validate({**env.model_dump(), **changed})
-    except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"]) or "a flag"
-        raise InputError(
-            f"{where}: {first['msg']}: {str(first.get('input'))[:80]}",
-            remedy="see `wheelmill which --help` for the forms",
-        ) from error
+    changed: dict[str, Any] = {}
+    for flags, change in FLAGS.items():
+        try:
+            changed |= change(env, stated)
+        except ValidationError as error:
+            given = str(error.errors()[0].get("input"))[:80]
+            raise InputError(
+                f"{flags}: {given!r} is not of its form", remedy="see `wheelmill which --help` for the forms"
+            ) from error
+    return env.model_copy(update=changed)
 
 
 def _python(env: Environment, stated: Stated) -> dict[str, Any]:
@@ -217,3 +221,11 @@ def _one(word: str) -> Gpu:
             f"--gpu {word}: which compute capability it has is not known", remedy="write the capability, as 9.0"
         )
     return Gpu(name=word, capability=capability)
+
+
+FLAGS: Mapping[str, Callable[[Environment, Stated], dict[str, Any]]] = {
+    "--python-version, --implementation or --abi": _python,
+    "--platform or --glibc": _system,
+    "--torch or --cuda": _torch,
+    "--driver, --driver-cuda or --gpu": _gpu,
+}
