@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import re
+import shlex
 import subprocess
 import sys
 import threading
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-HERE = "--bare --python-version 3.12 --platform manylinux_2_35_x86_64 --driver 580.65 --gpu 9.0".split()
+HERE = ["--bare", "--python-version=3.12", "--platform=manylinux_2_35_x86_64", "--driver=580.65", "--gpu", "9.0"]
 TORCH = ("--torch", "2.11.0+cu130")
 CU130, CU128 = (f"demo-1.0+{cuda}-py3-none-manylinux_2_28_x86_64.whl" for cuda in ("cu130", "cu128"))
 
@@ -253,6 +254,33 @@ def test_a_wheel_in_a_folder_with_its_manifest(tmp_path: Path) -> None:
     assert answer["command"] == f"pip install demo==1.0+cu130 --find-links '{dist}'"
     assert len(answer["skipped"]) == 1
     assert any("nobody states that it was measured" in r["message"] for r in answer["candidates"][0]["reasons"])
+    plain = add_wheel(dist, "demo-2.0-py3-none-any.whl")
+    answer = told("demo", "--index", dist, *HERE, *TORCH)
+    assert answer["command"] == f"pip install 'demo @ {plain.as_uri()}'"
+    words = shlex.split(answer["command"])
+    target = tmp_path / "target"
+    subprocess.run(
+        [sys.executable, "-m", *words, "--target", target, "--no-index"],
+        check=True,
+        capture_output=True,
+        env={"PIP_CONFIG_FILE": "/dev/null"},
+    )
+    assert (target / "demo-2.0.dist-info").is_dir()
+
+
+@pytest.mark.usefixtures("site")
+def test_a_password_in_an_address_is_shown_nowhere(server: tuple[str, type[Handler], Path]) -> None:
+    url, handler, _ = server
+    secret = url.replace("//", "//me:s3cret@")
+    for extra in ((), ("--json",)):
+        done = ask("demo", "--index", secret, *HERE, *TORCH, *extra)
+        assert done.returncode == 0, done.stderr
+        assert "s3cret" not in done.stdout + done.stderr
+    handler.bad["/bad.html"] = (500, {}, b"")
+    for place in (f"{secret}/bad.html", "http://me:s3cret@127.0.0.1:9/", f"{secret}/none.html"):
+        done = ask("demo", "--index", place, *HERE, *TORCH)
+        assert done.returncode in (2, 3)
+        assert "s3cret" not in done.stdout + done.stderr
 
 
 HTML = {"Content-Type": "text/html"}
@@ -358,7 +386,8 @@ def test_a_bad_question(arguments: list[str], status: int, words: str) -> None:
 
 def test_standard_input_and_the_exit_status(tmp_path: Path) -> None:
     add_wheel(tmp_path / "dist", "demo-1.0-cp312-cp312-win_amd64.whl")
-    text = "PyTorch version: 2.8.0+cu128\nOS: Debian GNU/Linux 12 (x86_64)\nPython version: 3.12.1 (main)\nLibc version: glibc-2.36\n"
+    lines = ["PyTorch version: 2.8.0+cu128", "OS: Debian GNU/Linux 12 (x86_64)", "Python version: 3.12.1 (main)"]
+    text = "\n".join([*lines, "Libc version: glibc-2.36"])
     asked = command("which", "demo", "--index", tmp_path / "dist", "--collect-env", "-")
     done = subprocess.run(asked, input=text, text=True, capture_output=True, check=False, timeout=60)
     assert done.returncode == 1, done.stderr
@@ -388,7 +417,7 @@ def broken_torch(tmp_path: Path) -> Callable[[str], str]:
         (folder / "torch" / "share" / "cmake" / "Torch").mkdir(parents=True)
         (folder / "torch" / "__init__.py").write_text(body)
         (folder / "torch" / "version.py").write_text(
-            "from typing import Optional\n__version__ = '2.4.1+cu121'\ncuda: Optional[str] = '12.1'\nhip: Optional[str] = None\n"
+            "__version__ = '2.4.1+cu121'\ncuda: Optional[str] = '12.1'\nhip: Optional[str] = None\n"
         )
         cmake = folder / "torch" / "share" / "cmake" / "Torch" / "TorchConfig.cmake"
         cmake.write_text('set(TORCH_CXX_FLAGS "-D_GLIBCXX_USE_CXX11_ABI=0")')

@@ -42,7 +42,7 @@ class Listing:
 
 class _Ours(BaseModel):
     record: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")] | None = None
-    environments: tuple[Annotated[str, Field(max_length=40)], ...] = ()
+    environments: tuple[Annotated[str, Field(pattern=r"^(cpu|cu\d{2,4})-torch\d{1,3}\.\d{1,3}$")], ...] = ()
 
 
 class _File(BaseModel):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from requests import Response
 
-PAGE, SMALL = 64 << 20, 4 << 20
-CONNECT, READ, WHOLE = 10, 20, 120
+PAGE, TOTAL = 64 << 20, 512 << 20
+CONNECT, READ, WHOLE, SESSION = 10, 20, 120, 900
 REDIRECTS = 8
 BLOCK = 1 << 16
+# A name and password in an address that an error repeats.
+SECRET = re.compile(r"//[^/@\s]+@")
 ABSENT = frozenset({401, 403, 404, 410})
 PARTIAL = 206
 RETRIES = Retry(total=2, backoff_factor=0.3, status_forcelist=(500, 502, 503, 504), raise_on_status=False)
@@ -70,9 +73,10 @@ def _session() -> requests.Session:
 
 @dataclass(frozen=True, slots=True)
 class Web:
-    """A session. `spent` counts the bytes that came from servers."""
+    """A session, with a bound on what all its pages together may take: an index may lead to any number of them."""
 
     session: requests.Session = field(default_factory=_session)
+    started: float = field(default_factory=time.monotonic)
     spent: list[int] = field(default_factory=lambda: [0])
 
     def get(self, url: str, *, limit: int, accept: str = "*/*") -> Page:
@@ -83,6 +87,7 @@ class Web:
             with self._response(url, {"Accept": accept}) as response:
                 _refuse(response, url)
                 body = b"".join(self._blocks(response, url, limit))
+                self.spent[0] += len(body)
                 kind, _, rest = response.headers.get("Content-Type", "").partition(";")
                 charset = rest.partition("charset=")[2].strip("\"' ;") or None
                 return Page(url=response.url, kind=kind.strip().lower(), charset=charset, body=body)
@@ -116,6 +121,11 @@ class Web:
             raise _unreachable(url, error) from error
 
     def _response(self, url: str, headers: Mapping[str, str]) -> Response:
+        if self.spent[0] > TOTAL or time.monotonic() - self.started > SESSION:
+            raise MissingError(
+                f"more than {TOTAL:,} bytes or {SESSION} s of this index were read, so the rest was left",
+                remedy="ask a smaller index, or one with records or PEP 658 metadata",
+            )
         return self.session.get(url, headers=dict(headers), stream=True, timeout=(CONNECT, READ))
 
     def _blocks(self, response: Response, url: str, limit: int) -> list[bytes]:
@@ -123,7 +133,6 @@ class Web:
         started, blocks, size = time.monotonic(), [], 0
         for block in response.iter_content(BLOCK):
             size += len(block)
-            self.spent[0] += len(block)
             if size > limit or time.monotonic() - started > WHOLE:
                 what = f"longer than {limit:,} bytes" if size > limit else f"not read in {WHOLE} s"
                 raise MissingError(f"{shown(url)} is {what}, so it was left", remedy="check the address")
@@ -139,7 +148,7 @@ def _refuse(response: Response, url: str) -> None:
 
 def _unreachable(url: str, error: Exception) -> MissingError:
     host = urlsplit(url).hostname or url
-    why = " ".join(str(error).split())[:300] or type(error).__name__
+    why = SECRET.sub("//", " ".join(str(error).split()))[:300] or type(error).__name__
     return MissingError(
         f"{shown(url)} cannot be read: {why}",
         remedy=f"check the address and whether {shown(host)} can be reached from here",

@@ -112,7 +112,7 @@ def _offered(candidate: Candidate, wanted: Wanted) -> Iterator[Reason]:
 
 
 def _measured(env: Environment, candidate: Candidate) -> Iterator[Reason]:
-    here, minor = env.id, env.python.minor if env.python else None
+    here, minor = env.id, which_fit.cell_python(env.python) if env.python else None
     for cell in candidate.cover:
         if f"{cell.cuda}-torch{cell.torch}" == here and cell.python == minor and cell.result == "fail":
             yield reason("failed-there", where=f"{here} with Python {minor}", error=_line(cell.error))
@@ -153,8 +153,9 @@ def _rank(env: Environment, one: Judged) -> tuple[object, ...]:
         measured,
         exact,
         which_gpu.native(env, candidate),
-        -len(one.of("unknown")),
         minor,
+        # Of files of one version pip takes the closest, whatever is known of it.
         which_fit.closeness(env, candidate),
+        -len(one.of("unknown")),
         candidate.file,
     )

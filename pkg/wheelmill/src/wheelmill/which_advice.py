@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelmill import hardware, which, which_torch
+from wheelmill import hardware, which, which_fit, which_torch
 from wheelmill.names import cuda_key, version_key
 from wheelmill.which_env import Driver, Environment, Python, Torch
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Reasons that another torch, driver or Python may lift; every other one keeps a wheel out whatever is changed.
 TORCH = frozenset(
     {"torch-absent", "torch-unknown", "torch-abi", "torch-requires", "torch-floor", "torch-snapshot", "torch-origin"}
-    | {"cxx11-abi", "cuda-unknown", "cpu-only", "torch-kind", "cuda-major", "cuda-minor", "failed-there"}
+    | {"cxx11-abi", "cuda-unknown", "cpu-only", "torch-kind", "other-stack", "cuda-major", "cuda-minor", "failed-there"}
 )
 DRIVER = frozenset({"driver-old", "ptx-new"})
 PYTHON = frozenset({"python-tag", "python-requires", "python-unknown"})
@@ -92,7 +92,7 @@ def _torches(env: Environment, known: Facts) -> Iterator[Torch]:
     tag = now.tag if now and now.version else None
     rows = []
     for place, row in enumerate(known.torch.values()):
-        if env.python is not None and env.python.minor + ("t" if env.python.threaded else "") not in row.python:
+        if env.python is not None and which_fit.cell_python(env.python) not in row.python:
             continue
         for variant in row.cuda:
             same = 0 if variant == tag else 1 if tag and tag.startswith("cu") and variant[:4] == tag[:4] else 2

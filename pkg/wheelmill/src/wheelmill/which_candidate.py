@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 CXX11 = re.compile(r"cxx11_?abi_?(true|false|1|0)")
 
+LABEL = re.compile(r"cpu|cu\d{2,4}")
+OTHER = re.compile(r"(?:^|[^a-z])(rocm|xpu)(?![a-z])")
+DOTTED = re.compile(r"\d{1,4}(\.\d{1,4}){0,3}")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Link:
@@ -73,7 +77,14 @@ class Candidate:
     @cached_property
     def cuda(self) -> str | None:
         """The CUDA it is for, as `cu130`, `cu12` or `cpu`: by its record, else its name."""
-        return self.record.build.cuda if self.record and self.record.build else self.claim.cuda
+        stated = self.record.build.cuda if self.record and self.record.build else None
+        return stated if stated and LABEL.fullmatch(stated) else self.claim.cuda
+
+    @cached_property
+    def other(self) -> str | None:
+        """The stack beside CUDA that its name says it is for: `rocm` or `xpu`."""
+        match = OTHER.search(self.version.local or "")
+        return match[1] if match else None
 
     @cached_property
     def together(self) -> Mapping[str, Library] | None:
@@ -113,7 +124,8 @@ class Candidate:
     @cached_property
     def floor(self) -> Version | None:
         """The lowest torch that has what its libraries use of the stable ABI."""
-        floors = [Version(one.min_torch) for one in (self.together or {}).values() if one.min_torch]
+        stated = [one.min_torch for one in (self.together or {}).values() if one.min_torch]
+        floors = [Version(one) for one in stated if DOTTED.fullmatch(one)]
         return max(floors, default=None)
 
     @cached_property

@@ -5,13 +5,15 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from wheelmill import web, which_index
+from wheelmill import web, which_fit, which_index
 
 if TYPE_CHECKING:
     from wheelmill.which import Answer
     from wheelmill.which_candidate import Candidate
     from wheelmill.which_index import Source
 
+# What an installer sees itself, and so takes no such file.
+SEEN = frozenset({"python-tag", "python-requires", "system", "libc", "glibc-tag", "yanked"})
 PYPI = ("https://pypi.org/simple/", "https://pypi.org/")
 
 
@@ -34,9 +36,16 @@ def requirements(answer: Answer, source: Source) -> str | None:
     digest = _digest(choice.candidate) if choice else None
     if choice is None or digest is None:
         return None
-    lines = [" ".join(words) for words in _where(answer, source)]
-    pin = f"{choice.candidate.claim.project}=={choice.candidate.claim.version} --hash=sha256:{digest}"
-    return "\n".join(["--only-binary :all:", *lines, pin]) + "\n"
+    claim = choice.candidate.claim
+    if _ambiguous(answer, choice.candidate, source):
+        return f"{_direct(choice.candidate)}\n"
+    lines = [f"{name} {_quoted(value)}" for name, value in _where(answer, source)]
+    return "\n".join(["--only-binary :all:", *lines, f"{claim.project}=={claim.version} --hash=sha256:{digest}"]) + "\n"
+
+
+def _quoted(value: str) -> str:
+    # pip reads option lines of a requirements file as a shell would.
+    return shlex.quote(value)
 
 
 def hashed(file: str) -> str:
@@ -51,13 +60,37 @@ def _digest(candidate: Candidate) -> str | None:
 def _command(answer: Answer, source: Source, *program: str) -> str | None:
     if answer.choice is None:
         return None
-    claim = answer.choice.candidate.claim
-    words = [*program, f"{claim.project}=={claim.version}"]
+    candidate = answer.choice.candidate
+    project, version = candidate.claim.project, candidate.claim.version
+    if _ambiguous(answer, candidate, source):
+        return shlex.join([*program, _direct(candidate)])
+    words = [*program, f"{project}=={version}"]
     if source.listing.sdists:
-        words += ["--only-binary", claim.project]
+        words += ["--only-binary", project]
     for option in _where(answer, source):
         words += option
     return shlex.join(words)
+
+
+def _ambiguous(answer: Answer, candidate: Candidate, source: Source) -> bool:
+    """Whether an installer may take another file of that version: one elsewhere, from which only a local version tells
+    it, or one of this index whose tags are closer.
+    """
+    if source.site is None and candidate.version.local is None and not source.url.startswith(PYPI):
+        return True
+    env = answer.environment
+    own = which_fit.closeness(env, candidate)
+    return any(
+        one.candidate.version == candidate.version
+        and which_fit.closeness(env, one.candidate) > own
+        and not {reason.rule for reason in one.against} & SEEN
+        for one in answer.judged
+    )
+
+
+def _direct(candidate: Candidate) -> str:
+    url, digest = web.shown(candidate.link.url), _digest(candidate)
+    return f"{candidate.claim.project} @ {url}" + (f"#sha256={digest}" if digest else "")
 
 
 def _where(answer: Answer, source: Source) -> list[list[str]]:
@@ -70,6 +103,4 @@ def _where(answer: Answer, source: Source) -> list[list[str]]:
     url = web.shown(source.url) if source.kind != "folder" else source.url
     if source.kind in ("links", "folder"):
         return [["--find-links", url]]
-    if url.startswith(PYPI):
-        return []
-    return [["--extra-index-url", url]]
+    return [] if url.startswith(PYPI) else [["--extra-index-url", url]]

@@ -42,6 +42,11 @@ def named(python: Python) -> str:
     return f"{kind}{python.version}{' free-threaded' if python.threaded else ''}"
 
 
+def cell_python(python: Python) -> str:
+    """A Python as cells name it: `3.12`, `3.13t`."""
+    return f"{python.minor}{'t' if python.threaded else ''}"
+
+
 def _python(python: Python | None, candidate: Candidate) -> Iterator[Reason]:
     pairs = {(tag.interpreter, tag.abi) for tag in candidate.claim.tags}
     every = all(interpreter in ("py3", "py2.py3") for interpreter, _ in pairs)

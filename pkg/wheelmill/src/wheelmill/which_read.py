@@ -8,10 +8,9 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -19,6 +18,9 @@ from wheelmill import collect_env, hardware, proc, which_probe
 from wheelmill.errors import InputError, MissingError
 from wheelmill.which_env import Driver, Environment, Gpu, Libc, Python, Torch, cuda_of_local, origin_of
 from wheelmill.which_fit import PLATFORM
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 IMPORT = 60.0
 SPARE = 90.0

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ABIS = {True: "C++11", False: "pre-C++11"}
 ORIGINS = {"conda": "conda's build", "other": "somebody's own build", "pytorch": "PyTorch's", None: "of unknown origin"}
+STACKS = {"cpu": "the CPU", "rocm": "ROCm", "xpu": "Intel GPUs", None: "an unknown CUDA"}
 KINDS = {"cpu": "a CPU build", "rocm": "a ROCm build", "xpu": "an Intel GPU build"}
 
 
@@ -101,6 +102,9 @@ def _cxx11(env: Environment, torch: Torch, candidate: Candidate, known: Facts) -
 
 def _cuda(env: Environment, torch: Torch, candidate: Candidate, known: Facts) -> Iterator[Reason]:
     label, runtime = candidate.cuda, candidate.runtime
+    if candidate.other is not None:
+        yield from _other(torch, candidate.other)
+        return
     if label == "cpu" and runtime is None:
         if torch.tag is None:
             yield reason("cuda-unknown", have="the CPU alone")
@@ -111,6 +115,11 @@ def _cuda(env: Environment, torch: Torch, candidate: Candidate, known: Facts) ->
         if candidate.together is None:
             yield reason("cuda-unstated", hint=_hint(torch, candidate, known))
         return
+    yield from _runtime(env, torch, candidate, runtime)
+
+
+def _runtime(env: Environment, torch: Torch, candidate: Candidate, runtime: int) -> Iterator[Reason]:
+    """The CUDA that a wheel needs against the one that torch brings."""
     have = f"CUDA {candidate.minor or runtime}"
     if torch.tag is None:
         yield reason("cuda-unknown", have=have)
@@ -123,10 +132,17 @@ def _cuda(env: Environment, torch: Torch, candidate: Candidate, known: Facts) ->
         yield reason("cuda-minor" if newer else "cuda-near", have=candidate.minor if newer else have, yours=said(torch))
 
 
+def _other(torch: Torch, stack: str) -> Iterator[Reason]:
+    """Of a wheel for another stack than CUDA; which of its GPUs it serves is not judged."""
+    if torch.tag == stack:
+        yield reason("other-unjudged", have=STACKS[stack])
+    else:
+        yield reason("other-stack", have=STACKS[stack], yours=said(torch))
+
+
 def said(torch: Torch) -> str:
     """What a torch computes on: `CUDA 12.8`, `ROCm`, `the CPU`."""
-    words = {"cpu": "the CPU", "rocm": "ROCm", "xpu": "Intel GPUs", None: "an unknown CUDA"}
-    return f"CUDA {torch.cuda}" if torch.major is not None else words[torch.tag]
+    return f"CUDA {torch.cuda}" if torch.major is not None else STACKS[torch.tag]
 
 
 def lacking(env: Environment, torch: Torch, known: Facts) -> list[str]:
