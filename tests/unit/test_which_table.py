@@ -43,6 +43,12 @@ def library(row: dict[str, Any]) -> Library:
     )
 
 
+def libraries(row: dict[str, Any]) -> dict[str, Library]:
+    own = library(row)
+    beside = own.model_copy(update={"sass": tuple(row.get("beside", ())), "ptx": (), "ptx_isa": None})
+    return {"libone.so": own} | ({"libtwo_fast.so": beside} if beside.sass else {})
+
+
 def candidate(row: dict[str, Any]) -> Candidate:
     """A row of indexes.toml as what reading an index makes of it."""
     text = "\n".join(f"Requires-Dist: {one}" for one in row.get("requires", ())) + "\n"
@@ -53,7 +59,7 @@ def candidate(row: dict[str, Any]) -> Candidate:
     if "environments" in row:
         return which_index.with_record(made, record(row, made))
     if "abi" in row:
-        return Candidate(link=made.link, claim=made.claim, metadata=True, libraries={"libone.so": library(row)})
+        return Candidate(link=made.link, claim=made.claim, metadata=True, libraries=libraries(row))
     return made
 
 
@@ -69,7 +75,7 @@ def record(row: dict[str, Any], made: Candidate) -> Record:
         requires=tuple(row["requires"]),
         environments=tuple(row["environments"]),
         build=Build(wheel="x", engine="1", executor="local", built="2026-11-01", cuda=claim.cuda or "cpu"),
-        audit=Audit(verdict="pass", libraries={"libone.so": library(row)}),
+        audit=Audit(verdict="pass", libraries=libraries(row)),
         cover=tuple(
             Cell(cuda=cuda, torch=torch.removeprefix("torch"), python=python, result="fail", error="ImportError")
             for cuda, torch, python in cells

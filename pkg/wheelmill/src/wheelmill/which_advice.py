@@ -145,7 +145,8 @@ def _python(answer: Answer, known: Facts) -> Advice | None:
     now = env.python
     if not candidates:
         return None
-    minors = [minor for minor in known.pythons if not minor.endswith("t") and (now is None or minor != now.minor)]
+    same = which_fit.cell_python(now) if now else None
+    minors = [minor for minor in known.pythons if not minor.endswith("t") and minor != same]
     here = version_key(now.minor)[1] if now else version_key(minors[-1])[1]
     for minor in sorted(minors, key=lambda one: abs(version_key(one)[1] - here)):
         there = env.model_copy(update={"python": Python(version=minor, abi=f"cp{minor.replace('.', '')}")})

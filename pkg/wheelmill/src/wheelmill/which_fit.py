@@ -79,9 +79,17 @@ def closeness(env: Environment, candidate: Candidate) -> tuple[int, tuple[int, .
     """How close its best tag is, as pip ranks them: the Python first, then the newer platform."""
     places = {pair: place for place, pair in enumerate(_pairs(env.python))} if env.python else {}
     return max(
-        (-places.get((tag.interpreter, tag.abi), len(places)), tuple(map(int, re.findall(r"\d+", tag.platform)[:2])))
-        for tag in candidate.claim.tags
+        (-places.get((tag.interpreter, tag.abi), len(places)), _newness(tag.platform)) for tag in candidate.claim.tags
     )
+
+
+def _newness(platform: str) -> tuple[int, ...]:
+    """A sort key of platform tags: those that name a newer system come before older ones, and before plain ones."""
+    match = PLATFORM.fullmatch(platform)
+    if match is None or match["linux"] or match["win"]:
+        return ()
+    named = match["glibc"] or match["its"] or match["macos"] or LEGACY[match["legacy"]]
+    return tuple(map(int, named.split("_")))
 
 
 @cache

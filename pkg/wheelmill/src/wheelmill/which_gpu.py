@@ -59,6 +59,9 @@ def _code(env: Environment, candidate: Candidate, known: Facts) -> Iterator[Reas
         if libraries:
             yield reason("gpu-unknown")
         return
+    # A library for one architecture alone is a faster path beside the others, which serve the rest.
+    general = [one for one in libraries if any(not target.endswith("a") for target in (*one.sass, *one.ptx))]
+    libraries = general or libraries
     for gpu in dict.fromkeys(env.gpus):
         # Of several libraries the worst decides.
         found = [one for library in libraries for one in _one(env, candidate, gpu, library, known)]
