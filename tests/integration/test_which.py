@@ -345,6 +345,23 @@ def test_an_archive_that_is_none_keeps_its_wheel_out(server: tuple[str, type[Han
     assert "no archive that can be read" in json.dumps(answer["candidates"])
 
 
+def test_metadata_of_another_version_keeps_a_wheel_out(server: tuple[str, type[Handler], Path]) -> None:
+    url, _, root = server
+    add_wheel(root, "demo-1.0-py3-none-any.whl").rename(root / "demo-1.0+cu130-py3-none-any.whl")
+    (root / "page.html").write_text('<a href="demo-1.0%2Bcu130-py3-none-any.whl">x</a>')
+    answer = told("demo", "--index", f"{url}/page.html", *HERE, *TORCH, status=1)
+    assert "its METADATA is of demo 1.0, which is not what its name says" in json.dumps(answer["candidates"])
+
+
+def test_a_folder_of_wheels_with_their_records(site: Path) -> None:
+    answer = told("demo", "--index", site / "files", *HERE, *TORCH)
+    assert answer["choice"] == CU130
+    assert answer["measured"]
+    (site / "files" / CU130).write_bytes((site / "files" / CU130).read_bytes() + b"x")
+    answer = told("demo", "--index", site / "files", *HERE, *TORCH)
+    assert "its record was not read: it is of other bytes" in json.dumps(answer["candidates"])
+
+
 def test_a_server_without_parts_leaves_metadata_unread(server: tuple[str, type[Handler], Path]) -> None:
     url, handler, root = server
     handler.bad["/w/" + CU130.replace("+", "%2B")] = (200, {}, b"x" * 100)
@@ -359,6 +376,7 @@ def test_a_server_without_parts_leaves_metadata_unread(server: tuple[str, type[H
         (["demo", "--index", "http://127.0.0.1:9/"], 3, "cannot be read"),
         (["demo", "--index", "ftp://127.0.0.1/"], 2, "no way to read an index"),
         (["demo", "--index", "http:///x"], 2, "no address"),
+        (["demo", "--index", "http://["], 2, "no address"),
         (["demo", "--index", "/nowhere/at/all"], 2, "no such folder"),
         (["../../etc", "--index", "."], 2, "no name of a project"),
         (["demo[x] @ http://x", "--index", "."], 2, "more than a name"),

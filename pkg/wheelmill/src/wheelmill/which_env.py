@@ -32,7 +32,8 @@ class Python(_Part):
 
     @property
     def minor(self) -> str:
-        return ".".join(self.version.split(".")[:2])
+        match = re.match(r"\d+\.\d+", self.version)
+        return match[0] if match else self.version
 
     @property
     def threaded(self) -> bool:

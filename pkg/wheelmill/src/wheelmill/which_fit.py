@@ -67,8 +67,9 @@ def _python(python: Python | None, candidate: Candidate) -> Iterator[Reason]:
 
 
 def _whole(python: Python) -> str:
-    # A minor alone stands for its newest release, as a resolver's `--python-version` does.
-    return python.version if python.version.count(".") > 1 else f"{python.version}.99"
+    # As pip sees it: of a pre-release the release; a minor alone stands for its newest.
+    match = re.match(r"\d+\.\d+\.\d+", python.version)
+    return match[0] if match else f"{python.minor}.99"
 
 
 def _takes(python: Python, pairs: set[tuple[str, str]]) -> bool:

@@ -7,10 +7,13 @@ import hashlib
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from email.parser import BytesParser
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
 from wheelmill import claims, index, pages, web, which_deep
@@ -47,7 +50,10 @@ def find(where: str, project: str, session: Web) -> Source:
 
     Raises InputError where there is none of that project, MissingError where the address cannot be reached.
     """
-    scheme = urlsplit(where).scheme.lower()
+    try:
+        scheme = urlsplit(where).scheme.lower()
+    except ValueError as error:
+        raise InputError(f"--index {where[:200]} is no address: {error}", remedy="write https://HOST/PATH") from error
     if scheme in ("http", "https"):
         return _remote(where, project, session)
     if scheme == "file":
@@ -189,7 +195,19 @@ def _facts(candidate: Candidate, session: Web) -> Candidate:
     except InputError as error:
         return replace(found, broken=f"{error}")
     except MissingError as error:
-        return replace(found, unread={"its METADATA": str(error)})
+        return _by_record(replace(found, unread={**found.unread, "its METADATA": str(error)}))
+
+
+def _by_record(candidate: Candidate) -> Candidate:
+    """With the requirements that its record repeats, where its METADATA cannot be had."""
+    if candidate.record is None:
+        return candidate
+    lines = [f"Requires-Dist: {one}" for one in candidate.record.requires]
+    try:
+        claim = claims.parse(candidate.file, "\n".join(lines).encode(errors="replace"))
+    except InputError:
+        return candidate
+    return replace(candidate, claim=claim)
 
 
 def _recorded(candidate: Candidate, session: Web) -> Candidate:
@@ -222,14 +240,22 @@ def with_record(candidate: Candidate, record: Record) -> Candidate:
 
 
 def _beside(candidate: Candidate) -> Candidate:
-    """With the manifest and the cover report that lie beside a wheel in a folder of ours."""
+    """With the record, or the manifest and the cover report, that lie beside a wheel in a folder of ours."""
     path = Path(unquote(urlsplit(candidate.link.url).path))
-    if candidate.record is not None or not path.with_name(path.name + index.MANIFEST).is_file():
+    beside = {suffix for suffix in (RECORD, index.MANIFEST) if path.with_name(path.name + suffix).is_file()}
+    if candidate.record is not None or not beside:
         return candidate
     try:
-        manifest, cover = index.manifest_of(path), index.cover_of(path, file_sha256(path))
-    except (InputError, OSError) as error:
-        return replace(candidate, unread={**candidate.unread, "its manifest": str(error)})
+        sha256 = file_sha256(path)
+        if RECORD in beside:
+            record = Record.model_validate_json(path.with_name(path.name + RECORD).read_bytes())
+            told = record.sha256 == sha256
+            return with_record(candidate, record) if told else _unrecorded(candidate, "it is of other bytes")
+        manifest, cover = index.manifest_of(path), index.cover_of(path, sha256)
+    except (InputError, OSError, ValidationError) as error:
+        return replace(candidate, unread={**candidate.unread, "what lies beside it": str(error).splitlines()[0]})
+    if manifest.sha256 != sha256:
+        return replace(candidate, unread={**candidate.unread, "its manifest": "it is of other bytes"})
     worked = [name for name in manifest.environments if cover is not None and cover.works(name)]
     return replace(candidate, measured=tuple(worked))
 
@@ -243,8 +269,22 @@ def _described(candidate: Candidate, session: Web) -> Candidate:
     else:
         text = which_deep.metadata(link.url, session, METADATA, DIRECTORY_READ)
     claim = claims.parse(link.file, text)
+    other = _other(candidate, text)
+    if other is not None:
+        return replace(candidate, broken=f"its METADATA is of {other}, which is not what its name says: pip refuses it")
     unread = {what: why for what, why in candidate.unread.items() if what != "its METADATA"}
     return replace(candidate, claim=claim, metadata=True, unread=unread)
+
+
+def _other(candidate: Candidate, text: bytes) -> str | None:
+    """The name and version that a METADATA states, where they are not its file's."""
+    headers = BytesParser().parsebytes(text, headersonly=True)
+    name, version = str(headers.get("Name", "")), str(headers.get("Version", ""))
+    try:
+        same = canonicalize_name(name) == candidate.claim.project and Version(version) == candidate.version
+    except InvalidVersion:
+        same = False
+    return None if same else f"{name or 'no project'} {version or 'of no version'}"
 
 
 def page_of(source: Source, name: str) -> str:

@@ -132,6 +132,8 @@ def driver(notes: list[str]) -> tuple[dict[str, Any] | None, list[dict[str, Any]
     cuda = json.loads(said) if said.startswith("{") else {"version": None, "gpus": None}
     rows = smi()
     version = next((row[2] for row in rows), None) or kernel()
+    match = re.match(r"\d{1,4}(\.\d{1,4}){0,3}", version or "")
+    version = match.group() if match else None
     if cuda["version"] is None and version is None:
         return {"version": None}, []
     gpus = cuda["gpus"]

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
 from wheelmill import collect_env, hardware, proc, which_probe
@@ -54,7 +55,7 @@ def interpreter(named: str | None) -> str:
             raise InputError(
                 f"--python {named}: there is no such program", remedy="name an interpreter or its environment"
             )
-        return path
+        return str(Path(path).absolute())
     active = os.environ.get("VIRTUAL_ENV") or os.environ.get("CONDA_PREFIX")
     own = shutil.which(str(Path(active) / "bin" / "python")) if active else None
     return own or shutil.which("python3") or shutil.which("python") or sys.executable
@@ -71,10 +72,23 @@ def ask(program: str, seconds: float = IMPORT) -> Environment:
                 [program, which_probe.__file__, str(job), str(result)],
                 log=Path(folder) / "log",
                 timeout=seconds + SPARE,
+                # A folder of that name where the user stands is no torch.
+                cwd=Path(folder),
             )
-            return _owned(Environment.model_validate_json(result.read_bytes()))
+            return _owned(Environment.model_validate(_told(json.loads(result.read_bytes()))))
         except (proc.ProcessError, OSError, ValidationError) as error:
             raise MissingError(f"{program} did not say what it is: {error}", remedy=remedy) from error
+
+
+def _told(result: dict[str, Any]) -> dict[str, Any]:
+    """The result with a torch whose version nobody can read as unknown, which says so."""
+    version = (result.get("torch") or {}).get("version")
+    try:
+        Version(version or "0")
+    except InvalidVersion:
+        note = f"torch's version {str(version)[:60]!r} is no version, so nothing is taken from it"
+        return {**result, "torch": None, "notes": [*result["notes"], note]}
+    return result
 
 
 def _owned(env: Environment) -> Environment:

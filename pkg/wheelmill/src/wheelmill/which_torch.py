@@ -40,10 +40,13 @@ def reasons(env: Environment, candidate: Candidate, known: Facts) -> Iterator[Re
 
 
 def uses_torch(candidate: Candidate) -> bool:
-    """Whether anything says that it works with torch: its requirement, its name or its libraries."""
+    """Whether anything says that it works with torch: its requirement, its libraries, or a name that
+    speaks of torch or, where nobody looked into it, of a CUDA.
+    """
     if candidate.abis is not None and candidate.abis - {"none"}:
         return True
-    return candidate.claim.torch is not None or candidate.claim.minor is not None
+    named = candidate.claim.minor is not None or (candidate.abis is None and candidate.cuda is not None)
+    return candidate.claim.torch is not None or named
 
 
 def _release(torch: Torch, candidate: Candidate) -> Iterator[Reason]:
