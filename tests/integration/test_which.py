@@ -256,7 +256,8 @@ def test_a_wheel_in_a_folder_with_its_manifest(tmp_path: Path) -> None:
     assert any("nobody states that it was measured" in r["message"] for r in answer["candidates"][0]["reasons"])
     plain = add_wheel(dist, "demo-2.0-py3-none-any.whl")
     answer = told("demo", "--index", dist, *HERE, *TORCH)
-    assert answer["command"] == f"pip install 'demo @ {plain.as_uri()}'"
+    digest = hashlib.sha256(plain.read_bytes()).hexdigest()
+    assert answer["command"] == f"pip install 'demo @ {plain.as_uri()}#sha256={digest}'"
     words = shlex.split(answer["command"])
     target = tmp_path / "target"
     subprocess.run(
@@ -312,6 +313,22 @@ def test_a_page_that_is_none(server: tuple[str, type[Handler], Path], what: str)
     assert done.returncode == expected, done.stderr
     assert "what to do:" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_root_of_an_index_is_not_read(server: tuple[str, type[Handler], Path]) -> None:
+    url, handler, _ = server
+    done = ask("demo", "--index", f"{url}/simple", *HERE, *TORCH)
+    assert done.returncode == 2
+    assert handler.seen == ["/simple/demo/"]
+
+
+def test_source_archives_alone_are_no_wheel(server: tuple[str, type[Handler], Path]) -> None:
+    url, handler, _ = server
+    files = [{"filename": "demo-1.0.tar.gz", "url": "x"}]
+    handler.bad["/simple/demo/"] = (200, JSON_TYPE, json.dumps({"files": files}).encode())
+    done = ask("demo", "--index", f"{url}/simple", *HERE, *TORCH)
+    assert done.returncode == 1
+    assert "source archives of it alone" in done.stderr
 
 
 def test_a_redirect_that_never_ends(server: tuple[str, type[Handler], Path]) -> None:

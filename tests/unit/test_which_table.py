@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from wheelmill import claims, collect_env, facts, which, which_advice, which_index, which_read, which_view
+from wheelmill import claims, collect_env, facts, which, which_advice, which_facts, which_read, which_view
 from wheelmill.records import Audit, Build, Cell, Library, Record
 from wheelmill.which_candidate import Candidate, Link
 from wheelmill.which_env import Environment
@@ -52,12 +52,12 @@ def libraries(row: dict[str, Any]) -> dict[str, Library]:
 def candidate(row: dict[str, Any]) -> Candidate:
     """A row of indexes.toml as what reading an index makes of it."""
     text = "\n".join(f"Requires-Dist: {one}" for one in row.get("requires", ())) + "\n"
-    made = which_index.named(Link(file=row["file"], url=f"https://index.example/files/{row['file']}"))
+    made = which_facts.named(Link(file=row["file"], url=f"https://index.example/files/{row['file']}"))
     if "requires" in row:
         claim = claims.parse(row["file"], text.encode())
         made = Candidate(link=made.link, claim=claim, metadata=True)
     if "environments" in row:
-        return which_index.with_record(made, record(row, made))
+        return which_facts.with_record(made, record(row, made))
     if "abi" in row:
         return Candidate(link=made.link, claim=made.claim, metadata=True, libraries=libraries(row))
     return made

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from pydantic import ValidationError
 
-from wheelmill import facts, pages, which, which_advice, which_command, which_index, which_view
+from wheelmill import facts, pages, which, which_advice, which_command, which_facts, which_view
 from wheelmill.records import Library, Record
 from wheelmill.which_candidate import Link
 from wheelmill.which_index import Source
@@ -33,7 +33,7 @@ def link(file: str, **more: Any) -> Link:
 
 
 def decided(links: list[Link]) -> which.Answer:
-    return which.decide(READ, [which_index.named(one) for one in links], KNOWN, WANTED)
+    return which.decide(READ, [which_facts.named(one) for one in links], KNOWN, WANTED)
 
 
 def test_five_hundred_candidates_fit_on_a_screen() -> None:
@@ -104,7 +104,7 @@ def test_the_file_that_pip_ranks_first_among_equals() -> None:
 def test_a_file_that_pip_would_overlook_is_named_itself() -> None:
     """The closest file of that version was built for another CUDA: by name and version pip would take it."""
     links = [link("demo-1.0-py3-none-any.whl"), link("demo-1.0-cp312-cp312-linux_x86_64.whl")]
-    close, plain = (which_index.named(one) for one in reversed(links))
+    close, plain = (which_facts.named(one) for one in reversed(links))
     closer = replace(close, libraries={"_C.so": Library(needed=("libcudart.so.13",), torch_abi="unstable")})
     closer = replace(closer, claim=replace(closer.claim, torch=SpecifierSet("==2.6.*")))
     answer = which.decide(READ, [closer, plain], KNOWN, WANTED)
@@ -156,7 +156,7 @@ def test_any_record_is_judged(data: dict[str, Any]) -> None:
         record = Record.model_validate(data)
     except ValidationError:
         return
-    candidate = which_index.with_record(which_index.named(link(data["file"])), record)
+    candidate = which_facts.with_record(which_facts.named(link(data["file"])), record)
     answer = which.decide(READ, [candidate], KNOWN, WANTED)
     advice = which_advice.advise(answer, KNOWN)
     lines = which_view.text(answer, source([candidate.link]), KNOWN, advice, every=True, verified=None)

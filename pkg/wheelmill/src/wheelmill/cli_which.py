@@ -10,7 +10,7 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from wheelmill import facts, which, which_advice, which_command, which_index, which_read, which_view
+from wheelmill import facts, which, which_advice, which_command, which_facts, which_index, which_read, which_view
 from wheelmill.errors import GateError, InputError
 from wheelmill.findings import printable
 from wheelmill.store import write_atomic
@@ -74,8 +74,9 @@ def which_(*, name: str, where: str, **options: Any) -> None:
     if choice is None:
         nearest = f"; the nearest is {answer.judged[0].candidate.file}" if answer.judged else ""
         helps = "; or ".join(one.command or one.change for one in advice)
+        only = " (the index has source archives of it alone)" if source.listing.sdists and not answer.judged else ""
         raise GateError(
-            printable(f"no wheel of {wanted.project} fits this environment{nearest}"),
+            printable(f"no wheel of {wanted.project} fits this environment{nearest}{only}"),
             remedy=printable(helps) or "`--all` shows the reasons of each; ask the project for a wheel",
         )
 
@@ -118,19 +119,19 @@ def _environment(*, program: str | None, text: str | None, bare: bool, **options
 
 def _answer(env: Environment, source: Source, known: Facts, wanted: Wanted, session: Web, deep: int) -> Answer:
     """Judged by name first, so that only what may fit is read; then by all that was read."""
-    candidates = [which_index.named(link) for link in source.listing.links]
+    candidates = [which_facts.named(link) for link in source.listing.links]
 
     def fits(candidate: Candidate) -> bool:
         against = which.judge(env, candidate, known, wanted).against
         return {reason.rule for reason in against} <= which_advice.LIFTABLE
 
-    read = which_index.read(candidates, session, wanted=fits, deep=deep)
+    read = which_facts.read(candidates, session, wanted=fits, deep=deep)
     answer = which.decide(env, read, known, wanted)
     if answer.choice is not None:
-        return answer
+        return which.decide(env, which_facts.hashed(read, answer.choice.candidate), known, wanted)
     # What another Python would take is worth reading only where this one takes nothing.
     lifted = {one.file for one in which_advice.liftable(answer.judged, which_advice.PYTHON)}
-    read = which_index.read(read, session, wanted=lambda one: one.file in lifted, deep=0)
+    read = which_facts.read(read, session, wanted=lambda one: one.file in lifted, deep=0)
     return which.decide(env, read, known, wanted)
 
 

@@ -68,6 +68,8 @@ def found(rule: str, library: str | None = None, /, *, severity: Severity | None
 
 def printable(text: str) -> str:
     """The text without what would move a terminal's cursor, and of a length that can be read."""
+    if len(text) <= LENGTH and text.isprintable():
+        return text
     plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:LENGTH])
     return plain if len(text) <= LENGTH else plain + "…"
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 JSON, HTML = "application/vnd.pypi.simple.v1+json", "application/vnd.pypi.simple.v1+html"
 ACCEPT = f"{JSON}, {HTML};q=0.2, text/html;q=0.1, */*;q=0.01"
+LINKS_ACCEPT = f"text/html, {HTML};q=0.9, */*;q=0.01"
 LINKS, NAME = 200_000, 400
 HASH = re.compile(r"sha256=([0-9a-f]{64})$")
 SCHEMES = frozenset({"http", "https"})

@@ -7,6 +7,7 @@ A fact that is None is not known. What is known to be missing is stated: no torc
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import Annotated, Literal
 
 from packaging.version import InvalidVersion, Version
@@ -64,7 +65,7 @@ class Torch(_Part):
 
     @property
     def parsed(self) -> Version:
-        return Version(self.version or "0")
+        return _parsed(self.version or "0")
 
     @property
     def minor(self) -> str:
@@ -84,6 +85,11 @@ class Torch(_Part):
     def major(self) -> int | None:
         """The CUDA major whose runtime it brings; None without one."""
         return int(self.cuda.partition(".")[0]) if self.cuda and self.cuda[0].isdigit() else None
+
+
+@cache
+def _parsed(version: str) -> Version:
+    return Version(version)
 
 
 class Driver(_Part):

@@ -25,7 +25,8 @@ from typing import Any
 TORCH = """
 import json, torch
 print("RESULT" + json.dumps({
-    "version": str(torch.__version__), "cuda": torch.version.cuda, "hip": getattr(torch.version, "hip", None),
+    "version": str(torch.__version__), "cuda": torch.version.cuda,
+    "hip": getattr(torch.version, "hip", None) or getattr(torch.version, "rocm", None),
     "xpu": getattr(torch.version, "xpu", None), "cxx11_abi": torch.compiled_with_cxx11_abi(),
 }))
 """
@@ -86,7 +87,7 @@ def torch(seconds: float, notes: list[str]) -> dict[str, Any] | None:
 
 
 def told(found: dict[str, Any]) -> dict[str, Any]:
-    kinds = (("rocm", found.get("hip")), ("xpu", found.get("xpu")))
+    kinds = (("rocm", found.get("hip") or found.get("rocm")), ("xpu", found.get("xpu")))
     other = next((kind for kind, value in kinds if value), "cpu")
     cuda = ".".join(found["cuda"].split(".")[:2]) if found.get("cuda") else other
     return {"version": found["version"], "cuda": cuda, "cxx11_abi": found.get("cxx11_abi")}
@@ -100,7 +101,7 @@ def installed() -> dict[str, Any] | None:
         text = (root / "version.py").read_text(encoding="utf-8") if root else ""
     except OSError:
         text = ""
-    values = dict(re.findall(r"^(__version__|cuda|hip|xpu)\b[^=\n]*=\s*'([^']*)'", text, re.MULTILINE))
+    values = dict(re.findall(r"^(__version__|cuda|hip|rocm|xpu)\b[^=\n]*=\s*'([^']*)'", text, re.MULTILINE))
     if "__version__" not in values:
         try:
             return {"version": metadata.version("torch"), "origin": origin()}
