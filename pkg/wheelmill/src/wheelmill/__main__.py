@@ -28,8 +28,11 @@ VERBS = {
     "repro": "cli_repro",
     "test": "cli_test",
     "index": "cli_index",
+    "which": "cli_which",
     "images": "cli_images",
 }
+# A command whose name would hide a module has a line below it.
+NAMES = {"which": "which_"}
 
 
 class Verbs(click.Group):
@@ -39,7 +42,7 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:  # noqa: ARG002
         if name not in VERBS:
             raise click.UsageError(f"there is no verb {name!r}; {did_you_mean(name, list(VERBS))}")
-        command = getattr(import_module(f"wheelmill.{VERBS[name]}"), name)
+        command = getattr(import_module(f"wheelmill.{VERBS[name]}"), NAMES.get(name, name))
         return command if isinstance(command, click.Command) else None
 
 

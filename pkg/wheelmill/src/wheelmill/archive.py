@@ -104,7 +104,7 @@ def _directory_size(file: BinaryIO, size: int) -> int:
     return directory
 
 
-def _listing(file: BinaryIO, size: int) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
+def listing(file: BinaryIO, size: int) -> tuple[zipfile.ZipFile, list[zipfile.ZipInfo]]:
     """Raises BadZipFile for an archive that is none, or that no honest wheel is like."""
     directory = _directory_size(file, size)
     if directory > DIRECTORY:
@@ -240,7 +240,7 @@ def read(path: Path, work: Path) -> Contents:
     """Every member of the archive, hashed; ELF files laid out in `work` under numbers. Raises OSError alone."""
     with path.open("rb") as file:
         try:
-            archive, infos = _listing(file, path.stat().st_size)
+            archive, infos = listing(file, path.stat().st_size)
         except BROKEN as error:
             return Contents(problems=(Problem("archive-unreadable", None, str(error) or type(error).__name__),))
         problems = list(_names(infos))

@@ -110,18 +110,34 @@ class Place:
 def read(path: Path) -> Claim:
     """A wheel's claim. Raises InputError when the file is no wheel, or its METADATA cannot be understood."""
     try:
-        name, version, _, wheel_tags = parse_wheel_filename(path.name)
         with zipfile.ZipFile(path) as archive:
             names = archive.namelist()
             (info,) = [n for n in names if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
-            metadata = BytesParser().parsebytes(archive.read(info), headersonly=True)
-        requires = [Requirement(text) for text in metadata.get_all("Requires-Dist", [])]
-        python = SpecifierSet(metadata.get("Requires-Python", ""))
+            metadata = archive.read(info)
     except (
-        *(InvalidWheelFilename, InvalidRequirement, InvalidSpecifier, OSError, ValueError),
-        *(zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, KeyError),
+        *(OSError, ValueError, zipfile.BadZipFile, zlib.error),
+        *(RuntimeError, NotImplementedError, KeyError),
     ) as error:
-        raise InputError(f"{path.name} cannot be read as a wheel: {error}", remedy="name a sound .whl file") from error
+        raise _unreadable(path.name, error) from error
+    return parse(path.name, metadata, names)
+
+
+def _unreadable(file: str, error: Exception) -> InputError:
+    return InputError(f"{file} cannot be read as a wheel: {error}", remedy="name a sound .whl file")
+
+
+def parse(file: str, text: bytes, names: Sequence[str] = ()) -> Claim:
+    """The claim of a wheel of that filename, that METADATA (empty: unread) and those members.
+
+    Raises InputError when one of the two cannot be understood.
+    """
+    try:
+        name, version, _, wheel_tags = parse_wheel_filename(file)
+        metadata = BytesParser().parsebytes(text, headersonly=True)
+        requires = [Requirement(str(text)) for text in metadata.get_all("Requires-Dist", [])]
+        python = SpecifierSet(str(metadata.get("Requires-Python", "")))
+    except (InvalidWheelFilename, InvalidRequirement, InvalidSpecifier, ValueError) as error:
+        raise _unreadable(file, error) from error
     torch = [one for one in requires if canonicalize_name(one.name) == "torch" and _always(one)]
     local = version.local or ""
     minor, cuda = MINOR.search(local), CUDA.search(local)

@@ -61,13 +61,15 @@ def found(rule: str, library: str | None = None, /, *, severity: Severity | None
         rule=rule,
         severity=severity or row.severity,
         library=library,
-        message=_printable(string.Formatter().vformat(row.message, (), words)),
-        remedy=_printable(string.Formatter().vformat(row.remedy, (), words)),
+        message=printable(string.Formatter().vformat(row.message, (), words)),
+        remedy=printable(string.Formatter().vformat(row.remedy, (), words)),
     )
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """The text without what would move a terminal's cursor, and of a length that can be read."""
+    if len(text) <= LENGTH and text.isprintable():
+        return text
     plain = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:LENGTH])
     return plain if len(text) <= LENGTH else plain + "…"
 

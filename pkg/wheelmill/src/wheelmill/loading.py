@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-    from wheelmill.elf import Library
 
 # The word in a path that says which build it is: `libx_cuda118.so`, `cu12/_C.so`, `sm90/ops.so`, `_C_cpu.so`.
 BACKEND = re.compile(
@@ -18,6 +16,15 @@ BACKEND = re.compile(
 NUMBER = re.compile(r"\d+")
 # libcudart.so.11.0, libcublas.so.12, libnvrtc.so.11.2: libraries whose version is CUDA's.
 OF_CUDA = re.compile(r"lib(?:cudart|cublas|cublasLt|nvrtc|nvJitLink|nvjpeg|cupti)\.so\.(\d+)(?:\.[\d.]+)?")
+
+
+class Library(Protocol):
+    """What this module asks of a library."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def needed(self) -> tuple[str, ...]: ...
 
 
 def alternatives(libraries: Sequence[Library]) -> frozenset[str]:

@@ -35,6 +35,7 @@ OTHER_GPU: tuple[str, ...] = (
 )
 OTHER_GPU += ("libsycl*", "libze_loader*", "libmkl_*", "libOpenCL*", "libumf*", "libur_*", "libdnnl*")
 VERSION = re.compile(r"(GLIBC|GLIBCXX|CXXABI|GCC|LIBATOMIC)_(\d{1,6}(?:\.\d{1,6}){0,5})")
+DOTTED = re.compile(r"\d{1,6}(?:\.\d{1,6}){0,5}")
 LOADER = re.compile(r"ld-linux.*|ld64\.so\.[12]|ld-musl.*")
 HASHED = re.compile(r"(?P<stem>lib.+?)[-.][0-9a-f]{6,}(?P<end>\.so(?:\.[\w.]+)?)")
 
