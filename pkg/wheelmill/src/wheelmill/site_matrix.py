@@ -36,11 +36,13 @@ def grid(records: Sequence[Record], pythons: Sequence[str]) -> dict[str, Any]:
 def wheels(records: Sequence[Record]) -> list[dict[str, Any]]:
     """A line for each wheel of the release."""
     found = []
-    for record in records:
+    names = [short_name(record.file) for record in records]
+    for record, name in zip(records, names, strict=True):
         sass, ptx = rows.targets(record)
         found.append(
             {
                 "file": record.file,
+                "name": name if names.count(name) == 1 else record.file,
                 "href": quote(record.file),
                 "size": size_words(record.size),
                 "environments": len(record.environments),
@@ -52,6 +54,12 @@ def wheels(records: Sequence[Record]) -> list[dict[str, Any]]:
             }
         )
     return found
+
+
+def short_name(file: str) -> str:
+    """What tells a wheel from others of its release: `cu130 py3-none` of `demo-1.0+cu130-py3-none-linux_x86_64.whl`."""
+    match = re.fullmatch(r"[^-]+-[^-+]+(?:\+([^-]+))?(?:-\d[^-]*)?-([^-]+-[^-]+)-[^-]+\.whl", file)
+    return f"{match[1] or ''} {match[2]}".strip() if match else file
 
 
 def _promised(record: Record) -> set[str]:

@@ -11,6 +11,12 @@ function slot(row) {
   return [local, tags[0], tags[1], ...row.platforms.map((one) => one[2])].join(" ");
 }
 
+// `cu130 py3-none`: what tells a wheel from others of its release.
+function shortName(row) {
+  const parts = row.file.match(/^[^-]+-[^-+]+(?:\+([^-]+))?(?:-\d[^-]*)?-([^-]+-[^-]+)-[^-]+\.whl$/);
+  return parts ? `${parts[1] ?? ""} ${parts[2]}`.trim() : row.file;
+}
+
 function sets(before, after) {
   return { added: after.filter((one) => !before.includes(one)), dropped: before.filter((one) => !after.includes(one)) };
 }
@@ -30,8 +36,8 @@ function served(rows) {
 
 function table(label, heads, rows) {
   const head = make("tr", {}, ...heads.map((text) => make("th", { scope: "col", textContent: text })));
-  const body = rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row", className: "file", textContent: first }), ...rest.map((text) => make("td", { textContent: text }))));
-  const made = make("table", {}, make("thead", {}, head), make("tbody", {}, ...body));
+  const body = rows.map(([first, ...rest]) => make("tr", {}, make("th", { scope: "row", className: "name", textContent: first }), ...rest.map((text) => make("td", { textContent: text }))));
+  const made = make("table", { className: "tight" }, make("thead", {}, head), make("tbody", {}, ...body));
   return make("div", { className: "scroll", tabIndex: 0, role: "region", "aria-label": label }, made);
 }
 
@@ -50,7 +56,7 @@ function wheelRows(before, after) {
     const requires = difference(old.requires, row.requires) || "same";
     const grown = Math.abs(row.size - old.size) >= 0.01 * old.size;
     if (!grown && sass === "same" && ptx === "same" && requires === "same") continue;
-    found.push([row.file, `${sizeWords(old.size)} → ${sizeWords(row.size)} (${percent(old.size, row.size)})`, sass, ptx, requires]);
+    found.push([shortName(row), `${sizeWords(old.size)} → ${sizeWords(row.size)} (${percent(old.size, row.size)})`, sass, ptx, requires]);
   }
   return found;
 }
@@ -64,7 +70,7 @@ function timeRows(before, after) {
       if (then === undefined) continue;
       if (Math.abs(now - then) <= 0.05 * then) continue;
       const word = now < then ? ", faster" : ", slower";
-      found.push([operator, sample, card, row.release, `${then} → ${now} ms`, percent(then, now) + word]);
+      found.push([operator, sample, card, shortName(row), `${then} → ${now} ms`, percent(then, now) + word]);
     }
   }
   return found;
@@ -77,7 +83,7 @@ function sentence(lead, names) {
 function compare(previous, current) {
   const environments = sets(served(previous.wheels), served(current.wheels));
   const slots = sets(previous.wheels.map(slot), current.wheels.map(slot));
-  const files = (rows, keys) => rows.filter((row) => keys.includes(slot(row))).map((row) => row.file);
+  const files = (rows, keys) => rows.filter((row) => keys.includes(slot(row))).map(shortName);
   const words = (names) => names.sort(natural).reverse().map(environmentWords);
   const parts = [
     make("p", {}, "Against ", make("a", { href: `${encodeURIComponent(`${project}-${previous.version}`)}.html`, textContent: `${project} ${previous.version}` }), ":"),
@@ -103,7 +109,7 @@ async function showChanges() {
   const versions = wheelmill.project(project)?.versions ?? [];
   const before = versions[versions.indexOf(version) + 1];
   if (!versions.includes(version) || before === undefined) {
-    body.replaceChildren(make("p", { textContent: "It is the first release of this index." }));
+    body.replaceChildren(make("p", { textContent: "It is the first release in this index." }));
     return;
   }
   try {
