@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import pytest
 from playwright.sync_api import sync_playwright
-
 from tests.web import demo, records
 
 if TYPE_CHECKING:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 from tests.web import records
+
 from wheelmill import site
 
 if TYPE_CHECKING:

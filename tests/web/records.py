@@ -51,7 +51,9 @@ SLOW = Finding(
     message="fusedops/libfusedops.so has no full RELRO: its tables of functions can be overwritten while it runs",
     remedy="link with -Wl,-z,relro,-z,now",
 )
-BOM = Finding(rule="sbom-missing", severity="info", message="it carries no SBOM", remedy="build it with wheelmill build")
+BOM = Finding(
+    rule="sbom-missing", severity="info", message="it carries no SBOM", remedy="build it with wheelmill build"
+)
 
 
 def sha(text: str) -> str:
@@ -154,7 +156,9 @@ def outside(cuda: str, torches: Sequence[str], pythons: Sequence[str]) -> Iterat
     """A neighbour that the wheel does not promise, and where it fails."""
     if cuda == "cu130" and "2.10" in torches:
         error = "ImportError: libcudart.so.13: cannot open shared object file: No such file or directory"
-        yield Cell(cuda="cu128", torch="2.10", python=pythons[-1], unclaimed="it is for cu130", result="fail", error=error)
+        yield Cell(
+            cuda="cu128", torch="2.10", python=pythons[-1], unclaimed="it is for cu130", result="fail", error=error
+        )
 
 
 def fusedops(public: str, *, newest: bool) -> list[Record]:
@@ -184,7 +188,11 @@ def rotary(public: str = "0.3.1") -> list[Record]:
     """A project that builds a wheel for each torch, CUDA and Python: 60 of them."""
     operators = (("rotate", 0.0412, 0.38), ("rotate_backward", 0.0525, 0.44))
     found = []
-    for cuda, torches in (("cu126", ("2.9", "2.10", "2.11")), ("cu128", ("2.9", "2.10", "2.11")), ("cu130", ("2.9", "2.10", "2.11"))):
+    for cuda, torches in (
+        ("cu126", ("2.9", "2.10", "2.11")),
+        ("cu128", ("2.9", "2.10", "2.11")),
+        ("cu130", ("2.9", "2.10", "2.11")),
+    ):
         for torch in torches:
             found += [one_python("rotary", public, cuda, torch, python, operators) for python in PYTHONS]
     for torch in ("2.6", "2.7", "2.8", "2.9", "2.10", "2.11"):
@@ -198,7 +206,15 @@ def one_python(project: str, public: str, cuda: str, torch: str, python: str, op
     if cuda == "cu130" and torch == "2.9":  # never tried: nothing says that it works
         more = {"cover": None, "gates": None, "environments": ()}
     return record(
-        project, public, cuda, [torch], abi="release", tags=f"{tag}-{tag}", pythons=[python], operators=operators, **more
+        project,
+        public,
+        cuda,
+        [torch],
+        abi="release",
+        tags=f"{tag}-{tag}",
+        pythons=[python],
+        operators=operators,
+        **more,
     )
 
 

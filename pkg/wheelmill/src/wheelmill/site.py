@@ -68,49 +68,48 @@ def pages(
     the landing page on `known` and `environments`, and nothing on the order of records. Raises InputError for a name
     that cannot be a path of the index.
     """
-    head = brand or Brand()
-    table = facts.load()
+    look = _Look(brand=brand or Brand(), signed=signed or {}, table=facts.load())
     for name in ASSETS:
         yield f"assets/{name}", (WEB / name).read_bytes()
-    yield "assets/gpus.js", site_rows.script("facts", _facts(table))
+    yield "assets/gpus.js", site_rows.script("facts", _facts(look.table))
     yield "data/site.js", site_rows.script("site", _site(known))
-    yield "index.html", _landing(known, environments, head)
+    yield "index.html", _landing(known, environments, look.brand)
     for (project, version), records in sorted(releases.items()):
-        yield from _release(project, version, records, table, touched, signed or {}, head)
+        stem = f"{_project(project)}-{_version(version)}"
+        ordered = sorted(records, key=lambda record: site_rows.natural(record.file))
+        found = [site_rows.row(record, look.table.pythons) for record in ordered]
+        yield f"data/{stem}.js", site_rows.script("release", {"project": project, "version": version, "wheels": found})
+        yield f"releases/{stem}.html", _release(project, version, ordered, look)
+        for record in ordered:
+            if record.file in touched:
+                yield f"wheels/{_file(record.file)}.html", _wheel(record, look)
 
 
-def _release(
-    project: str,
-    version: str,
-    records: Sequence[Record],
-    table: facts.Facts,
-    touched: frozenset[str],
-    signed: Mapping[str, Signature],
-    brand: Brand,
-) -> Iterator[tuple[str, bytes]]:
-    """The page and data of one release, and the pages of its touched wheels."""
-    stem = f"{_project(project)}-{_version(version)}"
-    ordered = sorted(records, key=lambda record: site_rows.natural(record.file))
-    found = [site_rows.row(record, table.pythons) for record in ordered]
-    yield f"data/{stem}.js", site_rows.script("release", {"project": project, "version": version, "wheels": found})
-    yield (
-        f"releases/{stem}.html",
-        _render(
-            "release.html",
-            brand=brand,
-            root="../",
-            project=project,
-            version=version,
-            data=quote(stem),
-            grid=site_matrix.grid(ordered, table.pythons),
-            wheels=site_matrix.wheels(ordered),
-        ),
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Look:
+    """What pages show besides records."""
+
+    brand: Brand
+    signed: Mapping[str, Signature]
+    table: facts.Facts
+
+
+def _release(project: str, version: str, records: Sequence[Record], look: _Look) -> bytes:
+    return _render(
+        "release.html",
+        brand=look.brand,
+        root="../",
+        project=project,
+        version=version,
+        data=quote(f"{project}-{version}"),
+        grid=site_matrix.grid(records, look.table.pythons),
+        wheels=site_matrix.wheels(records),
     )
-    for record in ordered:
-        if record.file in touched:
-            view = site_view.wheel(record)
-            page = _render("wheel.html", brand=brand, root="../", wheel=view, signed=signed.get(record.file))
-            yield f"wheels/{_file(record.file)}.html", page
+
+
+def _wheel(record: Record, look: _Look) -> bytes:
+    signed = look.signed.get(record.file)
+    return _render("wheel.html", brand=look.brand, root="../", wheel=site_view.wheel(record), signed=signed)
 
 
 def _landing(known: Mapping[str, Sequence[str]], environments: Sequence[str], brand: Brand) -> bytes:

@@ -88,7 +88,7 @@ def gates_status(record: Record) -> Status:
     found = set(record.gates.verdicts.values()) if record.gates else set()
     for verdict in ("fail", "incomplete", "pass"):
         if verdict in found:
-            return verdict  # type: ignore[return-value]
+            return verdict
     return "unknown"
 
 

@@ -14,22 +14,23 @@ if TYPE_CHECKING:
     from wheelmill.records import Cell, Gates, Record, Time
 
 WORDS = {"pass": "pass", "fail": "fail", "incomplete": "incomplete", "unknown": "not measured", "not-available": "n/a"}
-MARKS = {"pass": "✓", "fail": "✗", "incomplete": "~", "unknown": "–", "not-available": "–"}
+MARKS = {"pass": "✓", "fail": "✗", "incomplete": "~", "unknown": "○", "not-available": "○"}
 UNITS = ("B", "kB", "MB", "GB")
+STEP, EXACT = 1000, 100  # a unit to the next, and from where no decimal is shown
 BAR = 200  # units of a bar's drawing
 
 
 def size_words(size: int) -> str:
     """`12.3 MB`, in powers of 1000 as an index's users count downloads."""
     amount, unit = float(size), 0
-    while amount >= 1000 and unit < len(UNITS) - 1:
-        amount, unit = amount / 1000, unit + 1
-    return f"{amount:.0f} {UNITS[unit]}" if amount >= 100 or not unit else f"{amount:.1f} {UNITS[unit]}"
+    while amount >= STEP and unit < len(UNITS) - 1:
+        amount, unit = amount / STEP, unit + 1
+    return f"{amount:.0f} {UNITS[unit]}" if amount >= EXACT or not unit else f"{amount:.1f} {UNITS[unit]}"
 
 
 def mark(status: str) -> dict[str, str]:
     """A status as a symbol, a word and a class: colour is never all that tells it."""
-    return {"status": status, "symbol": MARKS.get(status, "–"), "word": WORDS.get(status, status)}
+    return {"status": status, "symbol": MARKS.get(status, "○"), "word": WORDS.get(status, status)}
 
 
 def wheel(record: Record) -> dict[str, Any]:

@@ -2,12 +2,9 @@
 // Which wheel of a release is right for an environment (see collect.js), and if none, why and what is nearest.
 // Pure: it reads rows of data/*.js and the tables of assets/gpus.js, and no page.
 
-// How far away a wheel is that is refused for such a reason.
-const WEIGHT = { gpu: 1, driver: 1, python: 2, torch: 2, failed: 3, measured: 4, platform: 8, yanked: 16 };
-
 // {wheel, pinned, notes, problem, refused, nearest}. `wheel` is null where none fits: then `problem` is what no wheel
 // of the release can help, if there is such a thing, `refused` each wheel with its reasons, the nearest first, and
-// `nearest` the environments most like this one that have a wheel. `pinned` tells that pip, left alone, takes another.
+// `nearest` the environments that have a wheel and differ least, one for each way of differing. `pinned` tells that pip, left alone, takes another.
 function choose(rows, environment, facts) {
   const problem = problemOf(environment, facts);
   const judged = rows.map((row) => ({ row, reasons: reasonsOf(row, environment, facts) }));
@@ -17,12 +14,36 @@ function choose(rows, environment, facts) {
     const first = seen.map((one) => one.row).sort(byVersion)[0];
     return { wheel: fit[0], pinned: first !== fit[0], notes: notesOf(fit[0], environment, facts), problem, refused: [], nearest: [] };
   }
-  const refused = judged.filter((one) => one.reasons.length > 0).sort((a, b) => distance(a) - distance(b));
+  const far = (one) => [rowDistance(one.row, environment), one.reasons.length];
+  const refused = judged
+    .filter((one) => one.reasons.length > 0)
+    .map((one) => ({ ...one, far: far(one) }))
+    .sort((a, b) => a.far[0] - b.far[0] || a.far[1] - b.far[1]);
   return { wheel: null, pinned: false, notes: [], problem, refused, nearest: nearestTo(rows, environment, facts) };
 }
 
-function distance(judged) {
-  return judged.reasons.reduce((sum, reason) => sum + WEIGHT[reason.kind], 0);
+// How far a wheel's nearest environment is; that of a wheel that was measured nowhere is read off its version.
+function rowDistance(row, e) {
+  if (row.environments.length > 0) {
+    return Math.min(...row.environments.map((name) => distance(splitEnvironment(name), e)));
+  }
+  return row.release.endsWith(`+${e.cuda}.torch${e.torch}`) || row.release.endsWith(`+${e.cuda}`) ? 0 : Infinity;
+}
+
+// What it costs somebody to go from one torch and CUDA to another: a torch minor, a CUDA of the same major, a major.
+function distance({ torch, cuda }, e) {
+  const minor = (one) => one.split(".").reduce((sum, part) => sum * 100 + Number(part), 0);
+  const number = (one) => Number(one.slice(2)) || 0;
+  let cost = 0;
+  if (e.torch === null) cost -= minor(torch) / 100;
+  else if (torch !== e.torch) cost += 2 + Math.abs(minor(torch) - minor(e.torch)) / 100 + (minor(torch) < minor(e.torch) ? 0.005 : 0);
+  if (e.cuda === null) cost -= number(cuda) / 10000;
+  else if (cuda !== e.cuda) {
+    const major = (one) => one.slice(0, -1);
+    cost += cuda === "cpu" ? 6 : major(cuda) === major(e.cuda) ? 2 : 3;
+    cost += Math.abs(number(cuda) - number(e.cuda)) / 10000;
+  }
+  return cost;
 }
 
 // Whether the release has a wheel for an environment.
@@ -80,6 +101,7 @@ function reasonsOf(row, e, facts) {
   if (!row.environments.includes(name)) {
     const error = row.errors.find((one) => one[0] === name);
     if (error) add("measured", `it was tried with ${environmentWords(name)}, and failed: ${error[1]}`);
+    else if (row.environments.length === 0) add("measured", "it was not measured to work anywhere");
     else add("measured", `it was not measured to work with ${environmentWords(name)}, but with ${served(row)}`);
   }
   if (!row.pythons.includes(e.python)) add("python", `it is not for Python ${e.python}`);
@@ -87,7 +109,7 @@ function reasonsOf(row, e, facts) {
   if (e.exact && row.environments.includes(name) && !satisfies(e.exact, row.torch)) {
     add("torch", `it requires torch ${row.torch}, and ${e.exact} is installed: pip would replace it`);
   }
-  for (const gpu of row.environments.includes(name) ? onGpu(e) : []) {
+  for (const gpu of row.environments.includes(name) ? onGpu(e).filter((one) => one.sm !== null) : []) {
     const found = runsOn(row, gpu, e.driver, facts);
     if (found.how === null) add("gpu", found.reason);
   }
@@ -96,7 +118,6 @@ function reasonsOf(row, e, facts) {
 
 // "torch 2.11, CUDA 13.0", or how many such.
 function served(row) {
-  if (row.environments.length === 0) return "none";
   if (row.environments.length === 1) return environmentWords(row.environments[0]);
   const torches = [...new Set(row.environments.map((name) => splitEnvironment(name).torch))].sort(natural);
   const cudas = [...new Set(row.environments.map((name) => cudaWords(splitEnvironment(name).cuda)))].sort(natural);
@@ -211,13 +232,12 @@ function notesOf(row, e, facts) {
   return notes;
 }
 
-// Up to three environments that have a wheel, the one with the least to change first. The GPU, the driver and the
+// Environments that have a wheel: of each set of things to change the nearest, and at most three. The GPU, the driver and the
 // system stay as they are; where torch is not for NVIDIA's GPUs, only the CPU's wheels come in question.
 function nearestTo(rows, e, facts) {
-  const minor = (torch) => torch.split(".").reduce((sum, part) => sum * 100 + Number(part), 0);
-  const major = (cuda) => cuda.replace(/\d$/, "");
   const cpu = e.cuda === "rocm" || e.cuda === "xpu";
   const found = new Map();
+  if (onGpu(e).some((gpu) => gpu.sm === null)) return [];
   for (const row of rows) {
     for (const name of row.environments) {
       const { cuda, torch } = splitEnvironment(name);
@@ -225,19 +245,20 @@ function nearestTo(rows, e, facts) {
       const python = row.pythons.includes(e.python) ? e.python : nearPython(row.pythons, e.python);
       const other = { ...e, torch, cuda, python, exact: null, build: null };
       if (python === null || problemOf(other, facts) !== null || reasonsOf(row, other, facts).length > 0) continue;
-      let cost = python === e.python ? 0 : 4;
-      if (e.torch !== null && torch !== e.torch) cost += 2 + Math.abs(minor(torch) - minor(e.torch)) / 100 + (minor(torch) < minor(e.torch) ? 0.005 : 0);
-      if (e.cuda !== null && cuda !== e.cuda) cost += cuda === "cpu" ? 6 : major(cuda) === major(e.cuda) ? 2 : 3;
-      if (e.torch === null) cost -= minor(torch) / 100;
-      const key = `${name} ${python}`;
-      if (!found.has(key) || found.get(key).cost > cost) found.set(key, { cost, cuda, torch, python, file: row.file });
+      const cost = distance({ torch, cuda }, e) + (python === e.python ? 0 : 4 + pythonsApart(python, e.python) / 10);
+      const changes = [torch !== e.torch, cuda !== e.cuda, python !== e.python].join();
+      if (!found.has(changes) || found.get(changes).cost > cost) found.set(changes, { cost, cuda, torch, python, file: row.file });
     }
   }
-  return [...found.values()].sort((a, b) => a.cost - b.cost || natural(b.cuda, a.cuda)).slice(0, 3);
+  return [...found.values()].sort((a, b) => a.cost - b.cost).slice(0, 3);
 }
 
 function nearPython(pythons, python) {
-  const number = (one) => Number((one ?? "3.12").replace("t", "").split(".")[1]);
   const plain = pythons.filter((one) => !one.endsWith("t"));
-  return plain.sort((a, b) => Math.abs(number(a) - number(python)) - Math.abs(number(b) - number(python)))[0] ?? null;
+  return plain.sort((a, b) => pythonsApart(a, python) - pythonsApart(b, python))[0] ?? null;
+}
+
+function pythonsApart(a, b) {
+  const number = (one) => Number((one ?? "3.12").replace("t", "").split(".")[1]);
+  return Math.abs(number(a) - number(b));
 }
