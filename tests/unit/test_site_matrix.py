@@ -58,7 +58,9 @@ def test_a_wheel_that_was_measured_in_no_python_has_those_that_it_admits() -> No
 
 
 def test_a_hostile_cell_has_no_row() -> None:
-    grid = site_matrix.grid([record("demo", "1.0", "cu130", ["2.11"], cover=(cell("3.11", cuda="<b>"),))], PYTHONS)
+    grid = site_matrix.grid(
+        [record("demo", "1.0", "cu130", ["2.11"], cover=(cell("3.11", cuda="<b>"), cell("<b>")))], PYTHONS
+    )
     assert [row["name"] for group in grid["groups"] for row in group["rows"]] == ["cu130-torch2.11"]
 
 

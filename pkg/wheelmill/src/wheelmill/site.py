@@ -30,7 +30,7 @@ else:
 
 WEB = Path(__file__).parent / "web"
 ASSETS = ("site.css", "wheelmill.js", "collect.js", "choose.js", "command.js", "landing.js", "release.js", "wheel.js")
-GPUS = Path(__file__).parent / "tables" / "gpus.toml"
+CARDS = Path(__file__).parent / "tables" / "cards.toml"
 # Releases that the landing page links; the choice on it reaches the others.
 LINKED = 12
 Signature = Literal["attested", "key"]
@@ -71,12 +71,13 @@ def pages(
     look = _Look(brand=brand or Brand(), signed=signed or {}, table=facts.load())
     for name in ASSETS:
         yield f"assets/{name}", (WEB / name).read_bytes()
-    yield "assets/gpus.js", site_rows.script("facts", _facts(look.table))
+    yield "assets/cards.js", site_rows.script("facts", _facts(look.table))
     yield "data/site.js", site_rows.script("site", _site(known))
     yield "index.html", _landing(known, environments, look.brand)
-    for (project, version), records in sorted(releases.items()):
+    # One release is held at a time: an index may have more records than memory.
+    for project, version in sorted(releases):
         stem = f"{_project(project)}-{_version(version)}"
-        ordered = sorted(records, key=lambda record: site_rows.natural(record.file))
+        ordered = sorted(releases[project, version], key=lambda record: site_rows.natural(record.file))
         found = [site_rows.row(record, look.table.pythons) for record in ordered]
         yield f"data/{stem}.js", site_rows.script("release", {"project": project, "version": version, "wheels": found})
         yield f"releases/{stem}.html", _release(project, version, ordered, look)
@@ -146,7 +147,7 @@ def _site(known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 def _facts(table: facts.Facts) -> dict[str, Any]:
     """What the choice must know of GPUs, drivers, and the Pythons of each torch."""
-    found = tomllib.loads(GPUS.read_text(encoding="utf-8"))
+    found = tomllib.loads(CARDS.read_text(encoding="utf-8"))
     drivers = {tag: int(row.driver) for tag, row in table.cuda.items() if row.driver}
     pythons = {minor: list(row.python) for minor, row in table.torch.items()}
     return {"gpus": found["gpu"], "ptx": found["ptx"], "tegra": found["tegra"], "drivers": drivers, "pythons": pythons}

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import Tag
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 
 from wheelmill.claims import Claim
+from wheelmill.facts import PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from packaging.tags import Tag
 
     from wheelmill.records import Cell, Library, Record
 
@@ -34,7 +35,7 @@ def script(call: str, value: object) -> bytes:
 
 def row(record: Record, pythons: Sequence[str]) -> dict[str, Any]:
     """What the choice of a wheel, and the comparison of two releases, need of it. `pythons` are those that exist."""
-    tags = _tags(record)
+    tags = _tags(record.file)
     return {
         "file": record.file,
         "release": record.release,
@@ -54,19 +55,25 @@ def row(record: Record, pythons: Sequence[str]) -> dict[str, Any]:
 
 
 def admits(record: Record, python: str) -> bool:
-    """Whether tags and Requires-Python admit that Python; not where either cannot be understood."""
+    """Whether tags and Requires-Python admit that Python; not where one of the three cannot be understood."""
+    tags = frozenset((tag.interpreter, tag.abi) for tag in _tags(record.file))
+    return PYTHON.fullmatch(python) is not None and _admits(tags, record.requires_python or "", python)
+
+
+@lru_cache(maxsize=4096)
+def _admits(tags: frozenset[tuple[str, str]], requires: str, python: str) -> bool:
     try:
-        needs = SpecifierSet(record.requires_python or "")
+        needs = SpecifierSet(requires)
     except InvalidSpecifier:
         return False
     claim = Claim(
-        project=record.project,
-        version=record.release,
+        project="",
+        version="",
         torch=None,
         minor=None,
         python=needs,
         cuda=None,
-        tags=_tags(record),
+        tags=frozenset(Tag(interpreter, abi, "any") for interpreter, abi in tags),
         others=(),
         modules=(),
     )
@@ -151,9 +158,10 @@ def _short(value: float) -> float:
     return float(f"{value:.4g}")
 
 
-def _tags(record: Record) -> frozenset[Tag]:
+@lru_cache(maxsize=1024)
+def _tags(file: str) -> frozenset[Tag]:
     try:
-        return parse_wheel_filename(record.file)[3]
+        return parse_wheel_filename(file)[3]
     except InvalidWheelFilename:
         return frozenset()
 

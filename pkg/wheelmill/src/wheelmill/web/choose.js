@@ -1,6 +1,6 @@
 "use strict";
 // Which wheel of a release is right for an environment (see collect.js), and if none, why and what is nearest.
-// Pure: it reads rows of data/*.js and the tables of assets/gpus.js, and no page.
+// Pure: it reads rows of data/*.js and the tables of assets/cards.js, and no page.
 
 // {wheel, pinned, notes, problem, refused, nearest}. `wheel` is null where none fits: then `problem` is what no wheel
 // of the release can help, if there is such a thing, `refused` each wheel with its reasons, the nearest first, and
