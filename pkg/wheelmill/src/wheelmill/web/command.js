@@ -21,7 +21,9 @@ function installCommands(requirement, environment) {
 }
 
 function commandBox(label, command) {
-  const code = make("code", { textContent: command });
+  // A narrow page breaks the line between words, not within an option.
+  const words = command.split(" ").flatMap((word) => [" ", make("span", { className: "word", textContent: word })]);
+  const code = make("code", {}, ...words.slice(1));
   const button = make("button", { type: "button", className: "copy", textContent: "Copy", "aria-label": `Copy the ${label} command` });
   button.addEventListener("click", () => copyFrom(code, button));
   const box = make("pre", { tabIndex: 0, "aria-label": `${label} command`, role: "region" }, code);

@@ -132,9 +132,9 @@ function sayWheel({ wheel, pinned, notes }) {
     "good",
     `${state.project} ${wheel.release} for ${environmentWords(`${cuda}-torch${torch}`)}, Python ${python}`,
     ...boxes,
+    ...(notes.length ? [list(notes)] : []),
     make("p", {}, link, ` ${sizeWords(wheel.size)}`),
     make("p", {}, releaseLink()),
-    ...(notes.length ? [list(notes)] : []),
   );
 }
 
@@ -168,7 +168,7 @@ function reasons(refused) {
     seen.get(text).push(row);
   }
   const items = [...seen].slice(0, 3).map(([text, rows]) => {
-    const link = make("a", { href: `wheels/${encodeURIComponent(rows[0].file)}.html`, textContent: rows[0].file, className: "file" });
+    const link = make("a", { href: `wheels/${encodeURIComponent(rows[0].file)}.html`, textContent: shortName(rows[0]), title: rows[0].file });
     const more = rows.length > 1 ? ` and ${rows.length - 1} more` : "";
     return make("li", {}, link, `${more}: ${text}.`);
   });

@@ -11,12 +11,6 @@ function slot(row) {
   return [local, tags[0], tags[1], ...row.platforms.map((one) => one[2])].join(" ");
 }
 
-// `cu130 py3-none`: what tells a wheel from others of its release.
-function shortName(row) {
-  const parts = row.file.match(/^[^-]+-[^-+]+(?:\+([^-]+))?(?:-\d[^-]*)?-([^-]+-[^-]+)-[^-]+\.whl$/);
-  return parts ? `${parts[1] ?? ""} ${parts[2]}`.trim() : row.file;
-}
-
 function sets(before, after) {
   return { added: after.filter((one) => !before.includes(one)), dropped: before.filter((one) => !after.includes(one)) };
 }

@@ -80,3 +80,9 @@ function sizeWords(bytes) {
   while (amount >= 1000 && unit < 3) [amount, unit] = [amount / 1000, unit + 1];
   return `${amount.toFixed(amount >= 100 || unit === 0 ? 0 : 1)} ${["B", "kB", "MB", "GB"][unit]}`;
 }
+
+// `cu130 py3-none`: what tells a wheel from others of its release.
+function shortName(row) {
+  const parts = row.file.match(/^[^-]+-[^-+]+(?:\+([^-]+))?(?:-\d[^-]*)?-([^-]+-[^-]+)-[^-]+\.whl$/);
+  return parts ? `${parts[1] ?? ""} ${parts[2]}`.trim() : row.file;
+}
