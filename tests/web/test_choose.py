@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.web import demo, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -265,3 +266,36 @@ def test_the_clipboard_gets_the_command(open_page: Callable[..., Page], served: 
 def test_the_answer_is_announced(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     assert page.get_by_role("status").filter(has_text="fusedops 1.1.0+cu130 for").count() == 1
+
+
+def test_data_that_cannot_be_had_is_told(browser: Browser, served: str) -> None:
+    page = browser.new_page()
+    page.route("**/data/rotary*", lambda route: route.abort())
+    page.route("**/data/fusedops-1.0.0.js", lambda route: route.fulfill(body="", content_type="text/javascript"))
+    page.goto(f"{served}/index.html")
+    pick(page, project="rotary")
+    page.get_by_text("The data of rotary 0.3.1 cannot be loaded").wait_for()
+    pick(page, project="fusedops")
+    page.get_by_label("Release", exact=True).select_option("1.0.0")
+    page.get_by_text("The data of fusedops 1.0.0 cannot be loaded").wait_for()
+    page.close()
+
+
+def test_a_release_that_nobody_may_have_and_many_projects(
+    open_page: Callable[..., Page], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    yanked = records.record("bad", "1.0", "cu130", ["2.11"], yanked="wrong results")
+    nowhere = records.record("bad", "1.0", "cu126", ["2.11"], environments=(), cover=None)
+    found = {("bad", "1.0"): [yanked, nowhere]}
+    known = {"bad": ["1.0"]}
+    for number in range(8):
+        name = f"demo-{number}"
+        found[name, "1.0"] = [records.record(name, "1.0", "cu130", ["2.11"])]
+        known[name] = ["1.0"]
+    out = tmp_path_factory.mktemp("many")
+    demo.write(out, found, known)
+    page = open_page(f"{out.as_uri()}/index.html")
+    page.get_by_text("No wheel of bad 1.0 is offered").wait_for()
+    assert page.locator(".command").count() == 0
+    page.get_by_label("Project", exact=True).select_option("demo-7")
+    page.get_by_text("demo-7 1.0+cu130 for").wait_for()

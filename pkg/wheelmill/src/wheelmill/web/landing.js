@@ -4,6 +4,7 @@
 const byId = (id) => document.getElementById(id);
 const BLANK = { torch: null, exact: null, build: null, cuda: null, python: null, os: "linux", machine: null, libc: null, driver: null, gpus: null };
 const FIELDS = [["torch", "torch"], ["cuda", "CUDA"], ["python", "Python"]];
+const FEW = 6; // projects that stand side by side
 const state = { project: null, version: null, rows: [], environment: { ...BLANK }, turn: 0 };
 
 function radio(name, value, words) {
@@ -20,7 +21,10 @@ function fieldset(name, title, values, words) {
 function drawReleases() {
   const box = byId("releases");
   const names = wheelmill.projects.map((one) => one.name);
-  if (names.length > 1) box.before(fieldset("project", "Project", names, (name) => name));
+  if (names.length > FEW) {
+    const select = make("select", { id: "project", name: "project" }, ...names.map((one) => make("option", { value: one, textContent: one })));
+    box.before(make("div", { className: "field" }, make("label", { className: "legend", htmlFor: "project", textContent: "Project" }), select));
+  } else if (names.length > 1) box.before(fieldset("project", "Project", names, (name) => name));
   box.append(make("label", { className: "legend", htmlFor: "release", textContent: "Release" }), make("select", { id: "release", name: "release" }));
 }
 
@@ -61,6 +65,7 @@ async function takeRelease(project, version) {
   const releases = wheelmill.project(project).versions.map((one) => make("option", { value: one, textContent: one }));
   byId("release").replaceChildren(...releases);
   byId("release").value = version;
+  if (byId("project")) byId("project").value = project;
   check("project", project);
   let data;
   try {
@@ -117,6 +122,11 @@ function say(kind, verdict, ...details) {
 }
 
 function answer() {
+  if (state.environment.torch === null && state.environment.source !== "chosen") {
+    const why = "Each was withdrawn, or was not measured to work anywhere.";
+    say("bad", `No wheel of ${state.project} ${state.version} is offered`, make("p", { textContent: why }), make("p", {}, releaseLink()));
+    return;
+  }
   const result = choose(state.rows, state.environment, wheelmill.known);
   if (result.wheel) sayWheel(result);
   else sayNone(result);

@@ -30,8 +30,9 @@ const wheelmill = {
     return new Promise((resolve, reject) => {
       const script = document.createElement("script");
       script.src = `${this.root}data/${encodeURIComponent(`${project}-${version}`)}.js`;
-      script.onload = () => resolve(this.releases.get(key));
-      script.onerror = () => reject(new Error(`The data of ${project} ${version} cannot be loaded.`));
+      const fail = () => reject(new Error(`The data of ${project} ${version} cannot be loaded.`));
+      script.onload = () => (this.releases.has(key) ? resolve(this.releases.get(key)) : fail());
+      script.onerror = fail;
       document.head.append(script);
     });
   },
