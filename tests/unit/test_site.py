@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import html
 import json
+import posixpath
 import re
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pytest
 from tests.web import records
@@ -127,3 +130,15 @@ def test_what_is_no_public_version_is_refused(version: str) -> None:
 def test_a_file_name_that_leaves_its_folder_is_refused(file: str) -> None:
     with pytest.raises(InputError, match="leave its folder"):
         write({("fusedops", "1.1.0"): [NEW[0].model_copy(update={"file": file})]})
+
+
+def test_what_a_page_leads_to_comes_before_it() -> None:
+    """So that whoever writes them in turn, and is stopped, leaves no page that leads to a missing one."""
+    written: set[str] = set()
+    for path, content in write({("fusedops", "1.1.0"): NEW, ("fusedops", "1.0.0"): OLD}).items():
+        written.add(path)
+        if path.endswith(".html"):
+            for link in re.findall(r'(?:href|src)="([^"#:]+)"', content.decode()):
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(path), unquote(html.unescape(link))))
+                if target.startswith(("wheels/", "releases/", "data/", "assets/")):
+                    assert target in written, f"{path} leads to {target}"

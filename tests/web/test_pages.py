@@ -115,6 +115,8 @@ def test_a_wheels_page_gives_its_own_command(open_page: Callable[..., Page], fol
     text = page.get_by_role("region", name="pip command").inner_text()
     assert text.startswith("pip install fusedops==1.1.0+cu130 --find-links ")
     assert "cu130-torch2.11.html" in text
+    page.get_by_role("link", name="fusedops 1.1.0").click()
+    page.get_by_role("heading", name="fusedops 1.1.0").wait_for()
 
 
 def test_without_scripts(open_page: Callable[..., Page], site: str) -> None:

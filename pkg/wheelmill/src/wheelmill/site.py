@@ -65,25 +65,26 @@ def pages(
     `releases` holds all records of each touched release by project and public version, `known` every project's public
     versions, newest first, `touched` the names of wheels whose page is wanted. `environments` are those that have a
     find-links page; `signed` tells how a wheel is signed, by file name. A page depends on its own wheel or release,
-    the landing page on `known` and `environments`, and nothing on the order of records. Raises InputError for a name
+    the landing page on `known` and `environments`, and nothing on the order of records. What a page leads to comes
+    before it, so that pages written in this order never lead to a missing one. Raises InputError for a name
     that cannot be a path of the index.
     """
     look = _Look(brand=brand or Brand(), signed=signed or {}, table=facts.load())
     for name in ASSETS:
         yield f"assets/{name}", (WEB / name).read_bytes()
     yield "assets/cards.js", site_rows.script("facts", _facts(look.table))
-    yield "data/site.js", site_rows.script("site", _site(known))
-    yield "index.html", _landing(known, environments, look.brand)
     # One release is held at a time: an index may have more records than memory.
     for project, version in sorted(releases):
         stem = f"{_project(project)}-{_version(version)}"
         ordered = sorted(releases[project, version], key=lambda record: site_rows.natural(record.file))
         found = [site_rows.row(record, look.table.pythons) for record in ordered]
-        yield f"data/{stem}.js", site_rows.script("release", {"project": project, "version": version, "wheels": found})
-        yield f"releases/{stem}.html", _release(project, version, ordered, look)
         for record in ordered:
             if record.file in touched:
                 yield f"wheels/{_file(record.file)}.html", _wheel(record, look)
+        yield f"data/{stem}.js", site_rows.script("release", {"project": project, "version": version, "wheels": found})
+        yield f"releases/{stem}.html", _release(project, version, ordered, look)
+    yield "data/site.js", site_rows.script("site", _site(known))
+    yield "index.html", _landing(known, environments, look.brand)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

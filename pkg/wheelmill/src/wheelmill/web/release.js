@@ -100,9 +100,15 @@ function compare(previous, current) {
 
 async function showChanges() {
   const body = document.getElementById("changes-body");
+  // It is written after this page, so the page does not name it.
+  await wheelmill.run("data/site.js");
   const versions = wheelmill.project(project)?.versions ?? [];
   const before = versions[versions.indexOf(version) + 1];
-  if (!versions.includes(version) || before === undefined) {
+  if (!versions.includes(version)) {
+    body.replaceChildren(make("p", { textContent: "The list of releases cannot be loaded, or lacks this one: nothing can be said of what changed." }));
+    return;
+  }
+  if (before === undefined) {
     body.replaceChildren(make("p", { textContent: "It is the first release in this index." }));
     return;
   }

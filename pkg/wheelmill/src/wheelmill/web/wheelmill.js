@@ -24,15 +24,19 @@ const wheelmill = {
   },
 
   // A release's data, fetched once. Rejects where its file cannot be had.
-  load(project, version) {
+  async load(project, version) {
     const key = `${project} ${version}`;
-    if (this.releases.has(key)) return Promise.resolve(this.releases.get(key));
-    return new Promise((resolve, reject) => {
+    if (!this.releases.has(key)) await this.run(`data/${encodeURIComponent(`${project}-${version}`)}.js`);
+    if (!this.releases.has(key)) throw new Error(`The data of ${project} ${version} cannot be loaded.`);
+    return this.releases.get(key);
+  },
+
+  // Runs a file of the index, if it can be had.
+  run(path) {
+    return new Promise((resolve) => {
       const script = document.createElement("script");
-      script.src = `${this.root}data/${encodeURIComponent(`${project}-${version}`)}.js`;
-      const fail = () => reject(new Error(`The data of ${project} ${version} cannot be loaded.`));
-      script.onload = () => (this.releases.has(key) ? resolve(this.releases.get(key)) : fail());
-      script.onerror = fail;
+      script.src = this.root + path;
+      script.onload = script.onerror = resolve;
       document.head.append(script);
     });
   },
