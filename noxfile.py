@@ -136,6 +136,13 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session
+def web(session: nox.Session) -> None:
+    """The site in a real Chromium (apt-get install chromium); pictures of each page go to build/screenshots."""
+    install(session, "web")
+    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadfile", "tests/web"]))
+
+
+@nox.session
 def containers(session: nox.Session) -> None:
     """Tests that need a container engine: the images' contract, and builds in them."""
     install(session, "tests")
