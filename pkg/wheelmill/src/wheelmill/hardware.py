@@ -19,15 +19,23 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-BRAND = re.compile(r"^(?:nvidia|geforce|quadro|tesla|graphics device|with)\s+", re.IGNORECASE)
 TARGET = re.compile(r"(\d+)(\d)([af]?)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Card:
+    """GPUs of one capability (`sm`, such as `90`): what to call them, and the models that drivers name."""
+
+    sm: str
+    name: str
+    models: tuple[str, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hardware:
     """The table; its head says what each part is. Driver branches and PTX ISAs are in ascending order."""
 
-    names: tuple[tuple[re.Pattern[str], str], ...]
+    cards: tuple[Card, ...]
     tegra: frozenset[str]
     drivers: Mapping[int, str]
     isa: Mapping[str, str]
@@ -37,19 +45,23 @@ class Hardware:
 def table() -> Hardware:
     rows = tomllib.loads((DATA / "gpus.toml").read_text(encoding="utf-8"))
     return Hardware(
-        names=tuple((re.compile(pattern), capability) for pattern, capability in rows["names"]["patterns"]),
-        tegra=frozenset(rows["tegra"]["capabilities"]),
+        cards=tuple(Card(sm=row["sm"], name=row["name"], models=tuple(row["models"])) for row in rows["gpu"]),
+        tegra=frozenset(rows["tegra"]),
         drivers={int(branch): rows["drivers"][branch] for branch in sorted(rows["drivers"], key=int)},
         isa={isa: rows["isa"][isa] for isa in sorted(rows["isa"], key=version_key)},
     )
 
 
 def capability(name: str) -> str | None:
-    """The compute capability of a GPU by its name, None for a name that the table lacks."""
-    words = name.strip()
-    while (match := BRAND.match(words)) is not None:
-        words = words[match.end() :]
-    return next((found for pattern, found in table().names if pattern.fullmatch(words.lower())), None)
+    """The compute capability of a GPU by its name, None for a name in which no model of the table occurs."""
+    words = _words(name)
+    found = ((len(model), card.sm) for card in table().cards for model in card.models if _words(model) in words)
+    _, sm = max(found, default=(0, ""))
+    return f"{sm[:-1]}.{sm[-1]}" if sm else None
+
+
+def _words(text: str) -> str:
+    return f" {re.sub(r'[^a-z0-9]+', ' ', text.lower()).strip()} "
 
 
 def serves(driver: str) -> str | None:
@@ -100,7 +112,7 @@ def _native(capability_: str, target: str) -> bool:
     (major, minor), its = _parts(capability_), (int(match[1]), int(match[2]))
     if its == (major, minor):
         return True
-    apart = {capability_, f"{its[0]}.{its[1]}"} & table().tegra
+    apart = {f"{major}{minor}", f"{its[0]}{its[1]}"} & table().tegra
     return not apart and match[3] != "a" and its[0] == major and its[1] < minor
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,7 +12,7 @@ from urllib.parse import quote
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
-from wheelmill import facts, site_matrix, site_rows, site_view
+from wheelmill import facts, hardware, site_matrix, site_rows, site_view
 from wheelmill.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,14 +22,8 @@ if TYPE_CHECKING:
 
     from wheelmill.records import Record
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
-
-WEB = Path(__file__).parent / "web"
+WEB = Path(__file__).parent / "assets"
 ASSETS = ("site.css", "wheelmill.js", "collect.js", "choose.js", "command.js", "landing.js", "release.js", "wheel.js")
-CARDS = Path(__file__).parent / "tables" / "cards.toml"
 # Releases that the landing page links; the choice on it reaches the others.
 LINKED = 12
 Signature = Literal["attested", "key"]
@@ -148,10 +141,12 @@ def _site(known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
 
 def _facts(table: facts.Facts) -> dict[str, Any]:
     """What the choice must know of GPUs, drivers, and the Pythons of each torch."""
-    found = tomllib.loads(CARDS.read_text(encoding="utf-8"))
+    known = hardware.table()
+    gpus = [{"sm": card.sm, "name": card.name, "models": list(card.models)} for card in known.cards]
+    ptx = {isa: branch for isa, cuda in known.isa.items() if (branch := hardware.branch_for(cuda)) is not None}
     drivers = {tag: int(row.driver) for tag, row in table.cuda.items() if row.driver}
     pythons = {minor: list(row.python) for minor, row in table.torch.items()}
-    return {"gpus": found["gpu"], "ptx": found["ptx"], "tegra": found["tegra"], "drivers": drivers, "pythons": pythons}
+    return {"gpus": gpus, "ptx": ptx, "tegra": sorted(known.tegra), "drivers": drivers, "pythons": pythons}
 
 
 @cache
