@@ -28,6 +28,8 @@ VERBS = {
     "repro": "cli_repro",
     "test": "cli_test",
     "index": "cli_index",
+    "publish": "cli_publish",
+    "key": "cli_key",
     "images": "cli_images",
 }
 
