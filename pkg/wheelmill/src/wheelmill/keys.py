@@ -64,7 +64,7 @@ def load(source: str) -> Ed25519PrivateKey:
         raise InputError(
             f"the key of {source} {asked}", remedy=f"set {PASSPHRASE} to its passphrase, or unset it"
         ) from error
-    except (ValueError, UnsupportedAlgorithm) as error:
+    except (ValueError, UnsupportedAlgorithm):
         # The parser's own message may repeat what it read.
         why = "its passphrase is wrong, or it is damaged" if secret else "it is no OpenSSH private key, or damaged"
         raise InputError(

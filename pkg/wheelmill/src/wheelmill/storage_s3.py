@@ -1,0 +1,310 @@
+"""An index in a bucket of S3 or of a server that speaks its API, through s3fs.
+
+A wheel is written only where no file of that name is (`If-None-Match: *`), and pages only by the one run that holds the
+lock object. A server that ignores such conditions is found out before anything is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import secrets
+import time
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+from wheelmill.errors import GateError, InputError, MissingError
+from wheelmill.lease import Holder, Lease
+from wheelmill.served import headers, is_immutable
+from wheelmill.storage import LOCK
+from wheelmill.store import file_sha256
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+
+    from s3fs import S3FileSystem
+
+PROBE = ".wheelmill.probe"
+SHA256 = "sha256"
+UPLOADS = 4
+REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
+UNSUPPORTED = {"NotImplemented", "501"}
+CREDENTIALS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthFailure"}
+
+
+def code_of(error: BaseException) -> str:
+    """The server's own name of an error, empty where it did not answer."""
+    response = getattr(error.__cause__, "response", None) or getattr(error, "response", None) or {}
+    return str(response.get("Error", {}).get("Code", ""))
+
+
+class Bucket:
+    """An index under a prefix of a bucket.
+
+    `sent` hears of uploaded bytes; `conditional` is False where the user says that no other run publishes there.
+    """
+
+    def __init__(
+        self,
+        fs: S3FileSystem,
+        bucket: str,
+        prefix: str,
+        *,
+        owner: str,
+        seconds: float = 120,
+        wait: float = 900,
+        conditional: bool = True,
+        tell: Callable[[str], None] = lambda _: None,
+        sent: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        self._fs, self._bucket, self._prefix = fs, bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._conditional, self._sent = conditional, sent
+        self._lease = Lease(_LockObject(self), owner, seconds=seconds, wait=wait, tell=tell) if conditional else None
+        self._locked = False
+
+    def read(self, path: str) -> bytes | None:
+        try:
+            with self.told(path):
+                content: bytes = self._fs.cat_file(f"{self._bucket}/{self._key(path)}")
+        except FileNotFoundError:
+            return None
+        return content
+
+    def write(self, path: str, content: bytes) -> None:
+        self._check()
+        self.call("put_object", path, Body=content, **_headers(path))
+
+    def put(self, path: str, source: Path) -> None:
+        """Raises GateError when a file of that name has other bytes; the same bytes are not sent again."""
+        self._check()
+        sha256 = file_sha256(source)
+        if not is_immutable(path):
+            self.write(path, source.read_bytes())
+            return
+        if self._has(path, source, sha256):
+            return
+        mode = "create" if self._conditional else "overwrite"
+        meta = {"Metadata": {SHA256: sha256}, **_headers(path)}
+        try:
+            with self.told(path):
+                self._fs.put_file(
+                    str(source),
+                    f"{self._bucket}/{self._key(path)}",
+                    callback=_callback(self._sent),
+                    max_concurrency=UPLOADS,
+                    mode=mode,
+                    **meta,
+                )
+        except _Refused:
+            # Another run was first, or a retry met its own first attempt.
+            if not self._has(path, source, sha256):
+                raise _overwrite(path) from None
+
+    def size(self, path: str) -> int | None:
+        head = self.head(path)
+        return None if head is None else int(head["ContentLength"])
+
+    def list(self, prefix: str) -> Iterator[str]:
+        token: dict[str, str] = {}
+        while True:
+            page = self.call("list_objects_v2", None, Prefix=self._prefix + prefix, **token)
+            for one in page.get("Contents", ()):
+                path = one["Key"].removeprefix(self._prefix)
+                if path and not any(part.startswith(".") for part in path.split("/")):
+                    yield path
+            if not page.get("IsTruncated"):
+                return
+            token = {"ContinuationToken": page["NextContinuationToken"]}
+
+    def remove(self, path: str) -> None:
+        self._check()
+        self.call("delete_object", path)
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Raises MissingError where the server cannot hold a lock, or another run holds it for too long."""
+        if self._lease is not None:
+            self._probe()
+        with self._lease.hold() if self._lease is not None else contextlib.nullcontext():
+            self._locked = True
+            try:
+                yield
+            finally:
+                self._locked = False
+
+    def head(self, path: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self.call("head_object", path)
+        except FileNotFoundError:
+            return None
+        return found
+
+    def call(self, method: str, path: str | None, **arguments: Any) -> Any:
+        """One request. Raises FileNotFoundError, `_Refused` for a condition that does not hold, or what it means."""
+        key = {} if path is None else {"Key": self._key(path)}
+        with self.told(path or "its list of files"):
+            return self._fs.call_s3(method, Bucket=self._bucket, **key, **arguments)
+
+    @contextlib.contextmanager
+    def told(self, path: str) -> Iterator[None]:
+        """Whatever the server or botocore raises, in the user's terms, and never with a secret."""
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            yield
+        except (OSError, BotoCoreError) as error:
+            code = code_of(error)
+            if code in REFUSED or isinstance(error, FileExistsError):
+                raise _Refused(code) from None
+            if isinstance(error, FileNotFoundError) and code != "NoSuchBucket":
+                raise
+            raise _meaning(error, code, f"s3://{self._bucket}/{self._prefix}", path) from error
+
+    def _key(self, path: str) -> str:
+        if not path or path.startswith("/") or any(part in {"", ".", ".."} for part in path.split("/")):
+            raise InputError(
+                f"{path!r} is no path inside an index, so nothing is read or written there",
+                remedy="name files as `files/NAME.whl`, without `..` and without a leading `/`",
+            )
+        return self._prefix + path
+
+    def _check(self) -> None:
+        if self._locked and self._lease is not None:
+            self._lease.check()
+
+    def _has(self, path: str, source: Path, sha256: str) -> bool:
+        """Whether a file is there with these bytes. Raises GateError when it has others."""
+        head = self.head(path)
+        if head is None:
+            return False
+        known = head.get("Metadata", {}).get(SHA256)
+        if known is None:
+            known = hashlib.sha256(self.read(path) or b"").hexdigest()
+        if known != sha256 or head["ContentLength"] != source.stat().st_size:
+            raise _overwrite(path)
+        return True
+
+    def _probe(self) -> None:
+        """Raises MissingError when the server takes a write whose condition does not hold."""
+        name = f"{PROBE}-{secrets.token_hex(8)}"
+        try:
+            self.call("put_object", name, Body=b"")
+            self.call("put_object", name, Body=b"", IfNoneMatch="*")
+        except _Refused:
+            return
+        except OSError as error:
+            if code_of(error) not in UNSUPPORTED:
+                raise
+        finally:
+            with contextlib.suppress(OSError, MissingError):
+                self.call("delete_object", name)
+        raise MissingError(
+            "this server does not keep conditional writes (If-None-Match), so two runs could overwrite each other",
+            remedy="see to it that only one run publishes there at a time, and say so with --single-publisher; or "
+            "upgrade the server",
+        )
+
+
+class _LockObject:
+    """The lock of a bucket as a lease's slot: an object, its ETag the state, what it says in its metadata."""
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._at, self._token, self._beats = bucket, secrets.token_hex(16), 0
+
+    def look(self) -> Holder | None:
+        head = self._at.head(LOCK)
+        if head is None:
+            return None
+        said: Mapping[str, str] = head.get("Metadata", {})
+        now = parsedate_to_datetime(head["ResponseMetadata"]["HTTPHeaders"]["date"])
+        return Holder(
+            state=head["ETag"],
+            owner=said.get("owner", "somebody"),
+            since=said.get("since", "some time ago"),
+            seconds=float(said.get("seconds", 120)),
+            silent=(now - head["LastModified"]).total_seconds(),
+        )
+
+    def write(self, state: str | None, owner: str, since: str, seconds: float) -> str | None:
+        self._beats += 1
+        said = {"owner": owner, "since": since, "seconds": str(seconds), "token": self._token}
+        # Each beat has other bytes, so that a lock that was renewed is not taken for the one that was looked at.
+        body = json.dumps({**said, "beat": self._beats, "at": time.time()}).encode()
+        condition = {"IfNoneMatch": "*"} if state is None else {"IfMatch": state}
+        try:
+            done = self._at.call(
+                "put_object",
+                LOCK,
+                Body=body,
+                Metadata=said,
+                CacheControl="no-store",
+                ContentType="application/json",
+                **condition,
+            )
+        except (_Refused, FileNotFoundError):
+            return self._own()
+        return str(done["ETag"])
+
+    def free(self, state: str) -> None:
+        with contextlib.suppress(_Refused, FileNotFoundError):
+            self._at.call("delete_object", LOCK, IfMatch=state)
+
+    def _own(self) -> str | None:
+        """The state where the refused write was a retry of one that had come through."""
+        head = self._at.head(LOCK)
+        return str(head["ETag"]) if head and head.get("Metadata", {}).get("token") == self._token else None
+
+
+class _Refused(Exception):  # noqa: N818, an answer, not a fault
+    """A condition of a request does not hold."""
+
+
+def _overwrite(path: str) -> GateError:
+    return GateError(
+        f"{path} is published already with other bytes, and users have its hash, so it is not replaced",
+        remedy="give the new wheel a new version or a build number",
+    )
+
+
+def _headers(path: str) -> dict[str, str]:
+    said = headers(path)
+    return {"ContentType": said.content_type, "CacheControl": said.cache_control}
+
+
+def _callback(sent: Callable[[int], None]) -> Any:
+    from fsspec.callbacks import Callback
+
+    class Sent(Callback):  # type: ignore[misc]
+        def relative_update(self, inc: int = 1) -> None:
+            sent(inc)
+
+    return Sent()
+
+
+def _meaning(error: Exception, code: str, url: str, path: str) -> MissingError | OSError:
+    name = type(error).__name__
+    if code == "NoSuchBucket":
+        return MissingError(f"there is no bucket for {url}", remedy="create it, or correct --to and --endpoint")
+    if code in CREDENTIALS:
+        return MissingError(
+            f"the server at {url} does not take these credentials ({code})",
+            remedy="see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_PROFILE, and --endpoint",
+        )
+    if isinstance(error, PermissionError):
+        return MissingError(
+            f"these credentials may not do this: {path} at {url} ({code or 'forbidden'})",
+            remedy="allow s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there",
+        )
+    if "Credentials" in name:
+        return MissingError(
+            f"there are no credentials for {url}",
+            remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the job a role",
+        )
+    if code in UNSUPPORTED:
+        return OSError(code)
+    return MissingError(
+        f"{url} did not answer for {path}: {code or name}: {str(error).splitlines()[0] if str(error) else ''}",
+        remedy="see that --endpoint is right and reachable, and run the same command again: what was sent is kept",
+    )
