@@ -15,10 +15,25 @@ from wheelmill.names import did_you_mean
 from wheelmill.storage import Folder
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from wheelmill.storage import Storage
 
 SCHEMES = ("s3", "file")
 BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,254}")
+
+
+class Counted(Folder):
+    """A folder that tells of the bytes that it took."""
+
+    def __init__(self, root: Path, options: Mapping[str, Any]) -> None:
+        super().__init__(root)
+        self._sent: Callable[[int], None] | None = options.get("sent")
+
+    def put(self, path: str, source: Path) -> None:
+        super().put(path, source)
+        if self._sent is not None:
+            self._sent(source.stat().st_size)
 
 
 def open_storage(url: str, *, endpoint: str | None = None, **options: Any) -> Storage:
@@ -28,7 +43,7 @@ def open_storage(url: str, *, endpoint: str | None = None, **options: Any) -> St
     """
     parts = urlsplit(url)
     if not parts.scheme or "://" not in url:
-        return Folder(Path(url))
+        return Counted(Path(url), options)
     if "@" in parts.netloc:
         raise InputError(
             "--to holds credentials, which would end up in logs and in the shell's history",
@@ -38,7 +53,7 @@ def open_storage(url: str, *, endpoint: str | None = None, **options: Any) -> St
         raise InputError(f"--to {url} has a part after ? or #, which means nothing here", remedy="leave it out")
     match parts.scheme:
         case "file" if parts.netloc in {"", "localhost"} and parts.path.startswith("/"):
-            return Folder(Path(unquote(parts.path)))
+            return Counted(Path(unquote(parts.path)), options)
         case "file":
             raise InputError(f"--to {url} names a host, and a folder is meant", remedy="write file:///FOLDER")
         case "s3":

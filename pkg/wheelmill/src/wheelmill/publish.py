@@ -1,0 +1,231 @@
+"""Publishing an index: what is new or changed here goes there, once nothing is refused, by the writer of every index.
+
+The same writer runs against a folder and a bucket: wheels first, what lies beside them next, pages last, in one lock.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from wheelmill import attest, entries, listing, publish_policy, publish_site, signing, writer
+from wheelmill.change import Source
+from wheelmill.errors import GateError, InputError
+from wheelmill.publish_policy import Published, Refusal
+from wheelmill.store import write_atomic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    from wheelmill.listing import Current
+    from wheelmill.publish_site import Local
+    from wheelmill.records import Record
+    from wheelmill.storage import Storage
+
+
+class Refused(GateError):
+    """Nothing was published; `refusals` says why."""
+
+    def __init__(self, refusals: Sequence[Refusal]) -> None:
+        lines = [f"    {one.subject}: {one.what};\n        {one.why}; {one.remedy}" for one in refusals]
+        super().__init__(
+            "nothing is published, because of this:\n" + "\n".join(lines),
+            remedy="see to each of these and run the same command again",
+        )
+        self.refusals = tuple(refusals)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """`demanded` are the matrix's gates; `exactly` lists nothing but what the site has, other files go after `grace`."""
+
+    demanded: tuple[str, ...]
+    allow_older: bool = False
+    exactly: bool = False
+    dry_run: bool = False
+    attest: bool = False
+    grace: dt.timedelta = writer.GRACE
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """What was done, or would be: files new, changed, as they were, and listed no more; those that were signed."""
+
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    unchanged: int
+    removed: tuple[str, ...]
+    expired: tuple[str, ...] = ()
+    signed: tuple[str, ...] = ()
+    size: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Plan:
+    """What is here, and of that what is not yet there, or is there with another record."""
+
+    here: list[Local]
+    there: dict[str, Published]
+    verdicts: Mapping[str, signing.Verdict] = field(default_factory=dict)
+
+    @property
+    def records(self) -> dict[str, Record]:
+        """Each wheel's record, with who vouches for it."""
+        return {
+            one.record.file: one.record.model_copy(update={"vouched": self.verdicts[one.record.file].by})
+            for one in self.here
+        }
+
+    @property
+    def fresh(self) -> list[Local]:
+        return [one for one in self.here if one.record.file not in self.there]
+
+
+def publish(
+    site: Path,
+    storage: Storage,
+    asked: Asked,
+    *,
+    key: Ed25519PrivateKey | None = None,
+    begin: Callable[[Outcome], None] = lambda _: None,
+) -> Outcome:
+    """Publish a site. `begin` hears what is about to be done, before anything is sent.
+
+    Raises Refused with every refusal, before anything is sent; what storage and writer raise besides.
+    """
+    here, damaged = publish_site.read(site)
+    if not here and not damaged:
+        raise InputError(f"{site} has no wheel in files/", remedy=publish_site.AGAIN)
+    there = _there(listing.read(storage, anew=False), [one.record for one in here])
+    plan = _Plan(here=here, there=there)
+    damaged += [fault for one in plan.fresh if (fault := publish_site.bytes_differ(one)) is not None]
+    if damaged:
+        raise Refused(damaged)
+    plan = _judged(plan, storage, asked)
+    signed: tuple[str, ...] = ()
+    if not asked.dry_run and (key is not None or asked.attest):
+        signed = _sign(plan, key, attesting=asked.attest)
+        plan = _judged(plan, storage, asked)
+    outcome = _outcome(plan, storage, asked, signed)
+    begin(outcome)
+    if asked.dry_run:
+        return outcome
+    return _write(plan, storage, asked, outcome)
+
+
+def _there(current: Current, local: Iterable[Record]) -> dict[str, Published]:
+    """What the index there lists of the projects at hand, and files that it has and lists no more."""
+    found: dict[str, Published] = {}
+    records = list(local)
+    for project in sorted({one.project for one in records}):
+        for entry in current.project(project).values():
+            found[entry.file] = Published(
+                file=entry.file,
+                project=project,
+                release=entry.release,
+                sha256=entry.sha256,
+                record=entry.record,
+                yanked=entry.yanked,
+            )
+    for one in records:
+        # A file that left the pages is still in users' lock files.
+        if one.file not in found and (old := current.record(one.file)) is not None and old.sha256 != one.sha256:
+            found[one.file] = Published(
+                file=old.file, project=old.project, release=old.release, sha256=old.sha256, record="", yanked="unlisted"
+            )
+    return found
+
+
+def _judged(plan: _Plan, storage: Storage, asked: Asked) -> _Plan:
+    """The plan with its signatures checked. Raises Refused."""
+    verdicts = {one.record.file: publish_site.vouched(one) for one in plan.here}
+    judged = _Plan(here=plan.here, there=plan.there, verdicts=verdicts)
+    _refuse(judged, listing.read(storage, anew=False), plan.there, asked)
+    return judged
+
+
+def _refuse(plan: _Plan, current: Current, there: Mapping[str, Published], asked: Asked) -> None:
+    found = publish_policy.refusals(
+        list(plan.records.values()),
+        _encoded(plan.records),
+        there.values(),
+        current.known,
+        asked.demanded,
+        plan.verdicts,
+        allow_older=asked.allow_older,
+    )
+    if found:
+        raise Refused(found)
+
+
+def _sign(plan: _Plan, key: Ed25519PrivateKey | None, *, attesting: bool) -> tuple[str, ...]:
+    """Write a signature or a provenance object beside each new wheel that nobody vouches for."""
+    todo = [one for one in plan.fresh if plan.verdicts[one.record.file].state == "unsigned"]
+    if attesting and todo:
+        for file, content in attest.make([(one.record.file, one.record.sha256) for one in todo]).items():
+            write_atomic(next(one for one in todo if one.record.file == file).beside(signing.PROVENANCE), content)
+    for one in todo if key is not None else ():
+        write_atomic(one.beside(signing.SIGNATURE), signing.sign(key, one.record.file, one.record.sha256))
+    return tuple(one.record.file for one in todo)
+
+
+def _encoded(records: Mapping[str, Record]) -> dict[str, str]:
+    return {file: hashlib.sha256(entries.encoded(record)).hexdigest() for file, record in records.items()}
+
+
+def _outcome(plan: _Plan, storage: Storage, asked: Asked, signed: tuple[str, ...]) -> Outcome:
+    encoded, fresh = _encoded(plan.records), {one.record.file for one in plan.fresh}
+    changed = tuple(file for file in sorted(encoded) if file not in fresh and plan.there[file].record != encoded[file])
+    removed: tuple[str, ...] = ()
+    if asked.exactly:
+        current = listing.read(storage, anew=False)
+        listed = {file for project in current.known for file in current.project(project)}
+        removed = tuple(sorted(listed - encoded.keys()))
+    return Outcome(
+        new=tuple(sorted(fresh)),
+        changed=changed,
+        unchanged=len(encoded) - len(fresh) - len(changed),
+        removed=removed,
+        signed=signed,
+        size=sum(one.record.size for one in plan.fresh),
+    )
+
+
+def _write(plan: _Plan, storage: Storage, asked: Asked, planned: Outcome) -> Outcome:
+    todo = {*planned.new, *planned.changed}
+    records = {file: record for file, record in plan.records.items() if file in todo}
+    sources = {one.record.file: _source(one) for one in plan.here if one.record.file in todo}
+    keep = None if not asked.exactly else {*plan.records} - todo
+
+    def check(current: Current) -> None:
+        # What another run published since this one looked counts too.
+        _refuse(plan, current, _there(current, plan.records.values()), asked)
+
+    done = writer.update(storage, records.values(), sources, keep=keep, grace=asked.grace, check=check)
+    changed = set(done.changed)
+    return Outcome(
+        new=planned.new,
+        changed=tuple(file for file in planned.changed if file in changed),
+        unchanged=len(plan.here) - len(planned.new) - len(changed & {*planned.changed}),
+        removed=done.removed,
+        expired=done.expired,
+        signed=planned.signed,
+        size=planned.size,
+    )
+
+
+def _source(one: Local) -> Source:
+    beside: dict[str, Any] = {
+        name: path.read_bytes()
+        for name, path in (
+            ("provenance", one.beside(signing.PROVENANCE)),
+            ("signature", one.beside(signing.SIGNATURE)),
+        )
+        if path.exists()
+    }
+    return Source(wheel=one.wheel, metadata=one.metadata.read_bytes(), **beside)
