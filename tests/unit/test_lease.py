@@ -58,10 +58,12 @@ def test_it_is_free_again_afterwards_also_after_a_failure() -> None:
     slot = Memory()
     one = lease(slot, "a")
     for _ in range(2):
-        with pytest.raises(RuntimeError), one.hold():
+        with one.hold():
             one.check()
-            raise RuntimeError
         assert slot.holder is None
+    with pytest.raises(ZeroDivisionError), one.hold():
+        _ = 1 / 0
+    assert slot.holder is None
 
 
 def test_another_run_is_waited_for_and_then_told() -> None:

@@ -33,6 +33,7 @@ class Source:
     wheel: Path
     metadata: bytes
     provenance: bytes | None = None
+    signature: bytes | None = None
 
 
 @dataclass(kw_only=True)
@@ -125,6 +126,9 @@ def work_out(
         if same is not None and not record.yanks:
             # A yank is kept in the index alone; the wheel's folder does not know of it.
             record = record.model_copy(update={"yanked": same.yanked, "yanks": same.yanks})
+        if same is not None and not record.vouched:
+            # So is a signature that was published with it.
+            record = record.model_copy(update={"vouched": same.vouched})
         record = amend[file](record) if file in amend else record
         change.records[file] = record
         entry = _entry(change, record, sources.get(file), kept=same is not None)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from wheelmill import keys, signing
+from wheelmill.entries import SIGNATURE
 from wheelmill.errors import GateError, InputError
 from wheelmill.store import file_sha256, write_atomic
 
@@ -39,7 +40,7 @@ def sign(*, key_source: str, wheels: tuple[Path, ...]) -> None:
     """Sign each WHEEL with KEY, a file or env:NAME, and write WHEEL.sig. A signature by this key is left as it is."""
     private = keys.load(key_source)
     for wheel in wheels:
-        target = wheel.with_name(wheel.name + signing.SIGNATURE)
+        target = wheel.with_name(wheel.name + SIGNATURE)
         made = signing.sign(private, wheel.name, file_sha256(wheel))
         if target.exists() and target.read_bytes() != made:
             raise InputError(

@@ -92,7 +92,7 @@ def publish(
     try:
         with sending:
             done = engine.publish(site, storage, asked, key=key, begin=sending.begin)
-    except engine.Refused as refused:
+    except engine.RefusedError as refused:
         if as_json:
             rows = [asdict(one) for one in refused.refusals]
             click.echo(json.dumps({"version": 1, "to": url, "refused": rows}, indent=1))

@@ -16,9 +16,9 @@ from wheelmill import records
 if TYPE_CHECKING:
     from wheelmill.records import Record
 
-METADATA, PROVENANCE = ".metadata", ".provenance"
+METADATA, PROVENANCE, SIGNATURE = ".metadata", ".provenance", ".sig"
 # A file and what lies beside it.
-BESIDE = ("", METADATA, PROVENANCE, records.RECORD)
+BESIDE = ("", METADATA, PROVENANCE, SIGNATURE, records.RECORD)
 TIME = r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z$"
 
 

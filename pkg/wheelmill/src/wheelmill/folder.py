@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wheelmill.storage import Storage
     from wheelmill.writer import Written
 
-BESIDE = ("", index.MANIFEST, index.COVER, recording.AUDIT, recording.GATES, entries.PROVENANCE)
+BESIDE = ("", index.MANIFEST, index.COVER, recording.AUDIT, recording.GATES, entries.PROVENANCE, entries.SIGNATURE)
 TRIES = 5
 
 

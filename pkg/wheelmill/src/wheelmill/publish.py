@@ -5,18 +5,18 @@ The same writer runs against a folder and a bucket: wheels first, what lies besi
 
 from __future__ import annotations
 
-import datetime as dt
 import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wheelmill import attest, entries, listing, publish_policy, publish_site, signing, writer
+from wheelmill import attest, entries, listing, publish_policy, publish_site, signing, writer, yanks
 from wheelmill.change import Source
 from wheelmill.errors import GateError, InputError
 from wheelmill.publish_policy import Published, Refusal
 from wheelmill.store import write_atomic
 
 if TYPE_CHECKING:
+    import datetime as dt
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from pathlib import Path
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from wheelmill.storage import Storage
 
 
-class Refused(GateError):
+class RefusedError(GateError):
     """Nothing was published; `refusals` says why."""
 
     def __init__(self, refusals: Sequence[Refusal]) -> None:
@@ -42,7 +42,7 @@ class Refused(GateError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """`demanded` are the matrix's gates; `exactly` lists nothing but what the site has, other files go after `grace`."""
+    """`demanded` are the matrix's gates. With `exactly`, what the site has not is unlisted, and goes after `grace`."""
 
     demanded: tuple[str, ...]
     allow_older: bool = False
@@ -96,7 +96,7 @@ def publish(
 ) -> Outcome:
     """Publish a site. `begin` hears what is about to be done, before anything is sent.
 
-    Raises Refused with every refusal, before anything is sent; what storage and writer raise besides.
+    Raises RefusedError with every refusal, before anything is sent; what storage and writer raise besides.
     """
     here, damaged = publish_site.read(site)
     if not here and not damaged:
@@ -105,7 +105,7 @@ def publish(
     plan = _Plan(here=here, there=there)
     damaged += [fault for one in plan.fresh if (fault := publish_site.bytes_differ(one)) is not None]
     if damaged:
-        raise Refused(damaged)
+        raise RefusedError(damaged)
     plan = _judged(plan, storage, asked)
     signed: tuple[str, ...] = ()
     if not asked.dry_run and (key is not None or asked.attest):
@@ -142,7 +142,7 @@ def _there(current: Current, local: Iterable[Record]) -> dict[str, Published]:
 
 
 def _judged(plan: _Plan, storage: Storage, asked: Asked) -> _Plan:
-    """The plan with its signatures checked. Raises Refused."""
+    """The plan with its signatures checked. Raises RefusedError."""
     verdicts = {one.record.file: publish_site.vouched(one) for one in plan.here}
     judged = _Plan(here=plan.here, there=plan.there, verdicts=verdicts)
     _refuse(judged, listing.read(storage, anew=False), plan.there, asked)
@@ -160,7 +160,7 @@ def _refuse(plan: _Plan, current: Current, there: Mapping[str, Published], asked
         allow_older=asked.allow_older,
     )
     if found:
-        raise Refused(found)
+        raise RefusedError(found)
 
 
 def _sign(plan: _Plan, key: Ed25519PrivateKey | None, *, attesting: bool) -> tuple[str, ...]:
@@ -168,9 +168,10 @@ def _sign(plan: _Plan, key: Ed25519PrivateKey | None, *, attesting: bool) -> tup
     todo = [one for one in plan.fresh if plan.verdicts[one.record.file].state == "unsigned"]
     if attesting and todo:
         for file, content in attest.make([(one.record.file, one.record.sha256) for one in todo]).items():
-            write_atomic(next(one for one in todo if one.record.file == file).beside(signing.PROVENANCE), content)
-    for one in todo if key is not None else ():
-        write_atomic(one.beside(signing.SIGNATURE), signing.sign(key, one.record.file, one.record.sha256))
+            write_atomic(next(one for one in todo if one.record.file == file).beside(entries.PROVENANCE), content)
+    if key is not None:
+        for one in todo:
+            write_atomic(one.beside(entries.SIGNATURE), signing.sign(key, one.record.file, one.record.sha256))
     return tuple(one.record.file for one in todo)
 
 
@@ -198,7 +199,8 @@ def _outcome(plan: _Plan, storage: Storage, asked: Asked, signed: tuple[str, ...
 
 def _write(plan: _Plan, storage: Storage, asked: Asked, planned: Outcome) -> Outcome:
     todo = {*planned.new, *planned.changed}
-    records = {file: record for file, record in plan.records.items() if file in todo}
+    current = listing.read(storage, anew=False)
+    records = {file: yanks.newest(one, current.record(file)) for file, one in plan.records.items() if file in todo}
     sources = {one.record.file: _source(one) for one in plan.here if one.record.file in todo}
     keep = None if not asked.exactly else {*plan.records} - todo
 
@@ -223,8 +225,8 @@ def _source(one: Local) -> Source:
     beside: dict[str, Any] = {
         name: path.read_bytes()
         for name, path in (
-            ("provenance", one.beside(signing.PROVENANCE)),
-            ("signature", one.beside(signing.SIGNATURE)),
+            ("provenance", one.beside(entries.PROVENANCE)),
+            ("signature", one.beside(entries.SIGNATURE)),
         )
         if path.exists()
     }

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Literal
 from packaging.utils import parse_wheel_filename
 from pydantic import BaseModel
 
-from wheelmill import entries, index, records
+from wheelmill import entries, index, records, signing
 from wheelmill.change import Source
-from wheelmill.errors import InputError
+from wheelmill.errors import GateError, InputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,9 +121,20 @@ def plain(file: File) -> Record:
 
 
 def source(file: File) -> Source:
-    provenance = file.path.with_name(file.path.name + entries.PROVENANCE)
-    content = provenance.read_bytes() if provenance.is_file() else None
-    return Source(wheel=file.path, metadata=file.metadata, provenance=content)
+    beside = [file.path.with_name(file.path.name + suffix) for suffix in (entries.PROVENANCE, entries.SIGNATURE)]
+    provenance, signature = (one.read_bytes() if one.is_file() else None for one in beside)
+    return Source(wheel=file.path, metadata=file.metadata, provenance=provenance, signature=signature)
+
+
+def _vouched(file: File) -> tuple[str, ...]:
+    """Who vouches for a wheel. Raises GateError where a signature beside it is wrong."""
+    verdict = signing.verify_file(file.path, sha256=file.sha256)
+    if verdict.state == "wrong":
+        raise GateError(
+            f"{file.path.name}: {verdict.text}",
+            remedy="remove the signature, and sign again if these are the bytes that you mean to publish",
+        )
+    return verdict.by
 
 
 def describe(file: File) -> Wheel:
@@ -137,6 +148,7 @@ def describe(file: File) -> Wheel:
         "audit": _audited(file.path) if audit is None else records.Audit.model_validate(audit.model_dump()),
         "cover": cover.cells if cover else None,
         "gates": _gates(gates) if gates else None,
+        "vouched": _vouched(file),
     }
     record = plain(file).model_copy(update=known)
     return Wheel(record=record, source=source(file), proven=file.proven, notes=tuple(notes))

@@ -120,7 +120,8 @@ class Yank(_Part):
 class Record(_Part):
     """`release` is the whole version with its local part; `environments` those in which these bytes were measured.
 
-    `yanked` is the reason of the yank that holds; `yanks` tells of each one, an ended one too.
+    `yanked` is the reason of the yank that holds; `yanks` tells of each one, an ended one too. `vouched` are the
+    identities and the fingerprints of keys that were found to vouch for these bytes (`wheelmill.signing`).
     """
 
     version: Literal[1] = 1
@@ -138,3 +139,4 @@ class Record(_Part):
     gates: Gates | None = None
     yanked: str | None = None
     yanks: tuple[Yank, ...] = ()
+    vouched: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from wheelmill import keys, sshsig
+from wheelmill.entries import PROVENANCE, SIGNATURE
 from wheelmill.errors import InputError
 from wheelmill.names import listing
 from wheelmill.store import file_sha256
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-SIGNATURE, PROVENANCE = ".sig", ".provenance"
 NAMESPACE = "wheelmill"
 KINDS = ("github", "gitlab", "google", "circleci")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from filelock import FileLock
 
 from wheelmill.errors import InputError
-from wheelmill.store import copy_atomic, write_atomic
+from wheelmill.store import copy_atomic, file_sha256, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -36,6 +36,10 @@ class Storage(Protocol):
 
     def size(self, path: str) -> int | None:
         """The bytes of a file, None where there is none."""
+        ...
+
+    def sha256(self, path: str) -> str | None:
+        """The SHA-256 of a file, None where there is none."""
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
@@ -72,6 +76,12 @@ class Folder:
     def size(self, path: str) -> int | None:
         try:
             return self._at(path).stat().st_size
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def sha256(self, path: str) -> str | None:
+        try:
+            return file_sha256(self._at(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
 

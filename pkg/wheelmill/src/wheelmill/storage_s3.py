@@ -83,7 +83,7 @@ class Bucket:
         if not is_immutable(path):
             self.write(path, source.read_bytes())
             return
-        if self._has(path, source, sha256):
+        if self._has(path, sha256):
             return
         mode = "create" if self._conditional else "overwrite"
         meta = {"Metadata": {SHA256: sha256}, **_headers(path)}
@@ -99,12 +99,20 @@ class Bucket:
                 )
         except _Refused:
             # Another run was first, or a retry met its own first attempt.
-            if not self._has(path, source, sha256):
+            if not self._has(path, sha256):
                 raise _overwrite(path) from None
 
     def size(self, path: str) -> int | None:
         head = self.head(path)
         return None if head is None else int(head["ContentLength"])
+
+    def sha256(self, path: str) -> str | None:
+        """As it was stated when the file was put there; of a file that another tool put there, read."""
+        head = self.head(path)
+        if head is None:
+            return None
+        stated = head.get("Metadata", {}).get(SHA256)
+        return str(stated) if stated else hashlib.sha256(self.read(path) or b"").hexdigest()
 
     def list(self, prefix: str) -> Iterator[str]:
         token: dict[str, str] = {}
@@ -174,17 +182,12 @@ class Bucket:
         if self._locked and self._lease is not None:
             self._lease.check()
 
-    def _has(self, path: str, source: Path, sha256: str) -> bool:
+    def _has(self, path: str, sha256: str) -> bool:
         """Whether a file is there with these bytes. Raises GateError when it has others."""
-        head = self.head(path)
-        if head is None:
-            return False
-        known = head.get("Metadata", {}).get(SHA256)
-        if known is None:
-            known = hashlib.sha256(self.read(path) or b"").hexdigest()
-        if known != sha256 or head["ContentLength"] != source.stat().st_size:
+        known = self.sha256(path)
+        if known is not None and known != sha256:
             raise _overwrite(path)
-        return True
+        return known is not None
 
     def _probe(self) -> None:
         """Raises MissingError when the server takes a write whose condition does not hold."""

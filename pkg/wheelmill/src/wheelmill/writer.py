@@ -131,6 +131,8 @@ def _files(change: Change, file: str, source: Source | None) -> None:
         if not _trusted(change, record):
             storage.put(f"files/{file}", source.wheel)
         _fresh(storage, f"files/{file}{entries.METADATA}", source.metadata)
+        if source.signature is not None:
+            _fresh(storage, f"files/{file}{entries.SIGNATURE}", source.signature)
     if file in change.provenance:
         _fresh(storage, f"files/{file}{entries.PROVENANCE}", change.provenance[file])
     _fresh(storage, f"files/{file}{records.RECORD}", entries.encoded(record))

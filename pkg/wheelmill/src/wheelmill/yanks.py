@@ -37,6 +37,18 @@ def unyank(when: dt.datetime) -> Amend:
     return amend
 
 
+def newest(here: Record, there: Record | None) -> Record:
+    """The record that is here, with what was said last of its yank: here, or there of the same bytes."""
+    if there is None or there.sha256 != here.sha256 or _last(there) <= _last(here):
+        return here
+    return here.model_copy(update={"yanked": there.yanked, "yanks": there.yanks})
+
+
+def _last(record: Record) -> str:
+    """When a yank began or ended last, in one form of ISO 8601, so that later times sort later."""
+    return max((time for one in record.yanks for time in (one.since, one.until or "")), default="")
+
+
 def _ended(record: Record, when: dt.datetime) -> tuple[Yank, ...]:
     return tuple(
         one if one.until is not None else one.model_copy(update={"until": entries.stated(when)}) for one in record.yanks
