@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 UNITS = {"d": "days", "h": "hours", "m": "minutes"}
 
 
-def _duration(_: click.Context, __: click.Parameter, value: str) -> dt.timedelta:
+def duration(_: click.Context, __: click.Parameter, value: str) -> dt.timedelta:
     """`7d`, `12h`, `30m` or `0d`."""
     found = re.fullmatch(r"(\d{1,5})([dhm])", value)
     if found is None:
@@ -64,7 +64,7 @@ def _reasons(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     metavar="DURATION",
     default="7d",
     show_default=True,
-    callback=_duration,
+    callback=duration,
     help="How long a file stays that is listed no more.",
 )
 @click.option("--variants/--no-variants", default=None, help="Write variant metadata (PEP 825, a draft) too.")

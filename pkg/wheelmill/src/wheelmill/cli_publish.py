@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import json
 import sys
 from dataclasses import asdict
@@ -11,9 +10,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from wheelmill.cli_index import duration
 from wheelmill.names import listing
+from wheelmill.storage import Folder
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from wheelmill.publish import Outcome
 
 
@@ -28,10 +31,11 @@ if TYPE_CHECKING:
 @click.option("--exactly", is_flag=True, help="List nothing there but what SITE has.")
 @click.option(
     "--grace",
-    type=click.FloatRange(min=0),
-    default=7,
+    metavar="DURATION",
+    default="7d",
     show_default=True,
-    help="Days after which a file that is listed no more is removed.",
+    callback=duration,
+    help="How long a file stays there that is listed no more.",
 )
 @click.option("--single-publisher", is_flag=True, help="No other run publishes there; for servers without locks.")
 @click.option("--wait", type=click.FloatRange(min=0), default=900, show_default=True, help="Seconds for another run.")
@@ -44,7 +48,7 @@ if TYPE_CHECKING:
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be done, and do nothing.")
 @click.option("--json", "as_json", is_flag=True, help="Print what was done, or refused, as JSON.")
-def publish(
+def publish(  # noqa: PLR0913  a verb has as many as it has options
     *,
     site: Path,
     url: str,
@@ -54,7 +58,7 @@ def publish(
     attest: bool,
     allow_older: bool,
     exactly: bool,
-    grace: float,
+    grace: dt.timedelta,
     single_publisher: bool,
     wait: float,
     lease: float,
@@ -66,6 +70,7 @@ def publish(
     Wheels that are there are not sent again; nothing is sent when anything is refused.
     """
     from wheelmill import keys, matrix, storage_open
+    from wheelmill import listing as indexes
     from wheelmill import publish as engine
     from wheelmill.publish_progress import Sending
 
@@ -87,7 +92,8 @@ def publish(
         exactly=exactly,
         dry_run=dry_run,
         attest=attest,
-        grace=dt.timedelta(days=grace),
+        grace=grace,
+        variants=indexes.read(Folder(site), anew=False).variants,
     )
     try:
         with sending:

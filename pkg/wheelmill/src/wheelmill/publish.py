@@ -6,7 +6,7 @@ The same writer runs against a folder and a bucket: wheels first, what lies besi
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from wheelmill import attest, entries, listing, publish_policy, publish_site, signing, writer, yanks
@@ -42,13 +42,17 @@ class RefusedError(GateError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """`demanded` are the matrix's gates. With `exactly`, what the site has not is unlisted, and goes after `grace`."""
+    """`demanded` are the matrix's gates. With `exactly`, what the site has not is unlisted, and goes after `grace`.
+
+    With `variants` the index there gets variant metadata; without, it stays with or without it.
+    """
 
     demanded: tuple[str, ...]
     allow_older: bool = False
     exactly: bool = False
     dry_run: bool = False
     attest: bool = False
+    variants: bool = False
     grace: dt.timedelta = writer.GRACE
 
 
@@ -70,6 +74,7 @@ class _Plan:
     """What is here, and of that what is not yet there, or is there with another record."""
 
     here: list[Local]
+    current: Current
     there: dict[str, Published]
     verdicts: Mapping[str, signing.Verdict] = field(default_factory=dict)
 
@@ -101,17 +106,17 @@ def publish(
     here, damaged = publish_site.read(site)
     if not here and not damaged:
         raise InputError(f"{site} has no wheel in files/", remedy=publish_site.AGAIN)
-    there = _there(listing.read(storage, anew=False), [one.record for one in here])
-    plan = _Plan(here=here, there=there)
+    current = listing.read(storage, anew=False)
+    plan = _Plan(here=here, current=current, there=_there(current, [one.record for one in here]))
     damaged += [fault for one in plan.fresh if (fault := publish_site.bytes_differ(one)) is not None]
     if damaged:
         raise RefusedError(damaged)
-    plan = _judged(plan, storage, asked)
+    plan = _judged(plan, asked)
     signed: tuple[str, ...] = ()
     if not asked.dry_run and (key is not None or asked.attest):
         signed = _sign(plan, key, attesting=asked.attest)
-        plan = _judged(plan, storage, asked)
-    outcome = _outcome(plan, storage, asked, signed)
+        plan = _judged(plan, asked)
+    outcome = _outcome(plan, asked, signed)
     begin(outcome)
     if asked.dry_run:
         return outcome
@@ -141,11 +146,11 @@ def _there(current: Current, local: Iterable[Record]) -> dict[str, Published]:
     return found
 
 
-def _judged(plan: _Plan, storage: Storage, asked: Asked) -> _Plan:
+def _judged(plan: _Plan, asked: Asked) -> _Plan:
     """The plan with its signatures checked. Raises RefusedError."""
     verdicts = {one.record.file: publish_site.vouched(one) for one in plan.here}
-    judged = _Plan(here=plan.here, there=plan.there, verdicts=verdicts)
-    _refuse(judged, listing.read(storage, anew=False), plan.there, asked)
+    judged = replace(plan, verdicts=verdicts)
+    _refuse(judged, plan.current, plan.there, asked)
     return judged
 
 
@@ -179,13 +184,12 @@ def _encoded(records: Mapping[str, Record]) -> dict[str, str]:
     return {file: hashlib.sha256(entries.encoded(record)).hexdigest() for file, record in records.items()}
 
 
-def _outcome(plan: _Plan, storage: Storage, asked: Asked, signed: tuple[str, ...]) -> Outcome:
+def _outcome(plan: _Plan, asked: Asked, signed: tuple[str, ...]) -> Outcome:
     encoded, fresh = _encoded(plan.records), {one.record.file for one in plan.fresh}
     changed = tuple(file for file in sorted(encoded) if file not in fresh and plan.there[file].record != encoded[file])
     removed: tuple[str, ...] = ()
     if asked.exactly:
-        current = listing.read(storage, anew=False)
-        listed = {file for project in current.known for file in current.project(project)}
+        listed = {file for project in plan.current.known for file in plan.current.project(project)}
         removed = tuple(sorted(listed - encoded.keys()))
     return Outcome(
         new=tuple(sorted(fresh)),
@@ -199,16 +203,24 @@ def _outcome(plan: _Plan, storage: Storage, asked: Asked, signed: tuple[str, ...
 
 def _write(plan: _Plan, storage: Storage, asked: Asked, planned: Outcome) -> Outcome:
     todo = {*planned.new, *planned.changed}
-    current = listing.read(storage, anew=False)
-    records = {file: yanks.newest(one, current.record(file)) for file, one in plan.records.items() if file in todo}
     sources = {one.record.file: _source(one) for one in plan.here if one.record.file in todo}
     keep = None if not asked.exactly else {*plan.records} - todo
 
+    locked: list[Current] = []
+
     def check(current: Current) -> None:
+        locked.append(current)
         # What another run published since this one looked counts too.
         _refuse(plan, current, _there(current, plan.records.values()), asked)
 
-    done = writer.update(storage, records.values(), sources, keep=keep, grace=asked.grace, check=check)
+    def latest(record: Record) -> Record:
+        return yanks.newest(record, locked[0].record(record.file))
+
+    # Read by the writer when it has the lock, so that a yank which another run publishes meanwhile is not lost.
+    records = (latest(one) for file, one in plan.records.items() if file in todo)
+    done = writer.update(
+        storage, records, sources, keep=keep, grace=asked.grace, variants=asked.variants or None, check=check
+    )
     changed = set(done.changed)
     return Outcome(
         new=planned.new,

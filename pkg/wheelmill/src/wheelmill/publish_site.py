@@ -12,17 +12,17 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
-from wheelmill import records, signing
+from wheelmill import entries, listing, records, signing
 from wheelmill.errors import InputError
 from wheelmill.publish_policy import Refusal
 from wheelmill.records import Record
+from wheelmill.storage import Folder
 from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-METADATA = ".metadata"
 AGAIN = "write it again with `wheelmill index DIST --out SITE`"
 
 
@@ -35,7 +35,7 @@ class Local:
 
     @property
     def metadata(self) -> Path:
-        return self.beside(METADATA)
+        return self.beside(entries.METADATA)
 
     def beside(self, suffix: str) -> Path:
         return self.wheel.with_name(self.wheel.name + suffix)
@@ -47,6 +47,9 @@ def read(site: Path) -> tuple[list[Local], list[Refusal]]:
     if not (site / "simple").is_dir() or not files.is_dir():
         raise InputError(f"{site} is no index: it has no simple/ and files/", remedy=AGAIN)
     names = {path.name for path in files.iterdir() if not path.name.startswith(".")}
+    # What is listed no more stays for a grace period, and is not published.
+    left = set(listing.unlisted(Folder(site)))
+    names -= {name + suffix for name in left for suffix in entries.BESIDE}
     wheels = {name for name in names if name.endswith(".whl")}
     recorded = {name.removesuffix(records.RECORD) for name in names if name.endswith(records.RECORD)}
     found: list[Local] = []
@@ -111,7 +114,7 @@ def _local(wheel: Path) -> Local:
         raise ValueError(f"its record is of {record.file}")
     if record.size != size:
         raise ValueError(f"it has {size} bytes, and its record is of {record.size}")
-    if not wheel.with_name(wheel.name + METADATA).is_file():
+    if not wheel.with_name(wheel.name + entries.METADATA).is_file():
         raise ValueError("its .metadata is not here")
     return Local(record=record, wheel=wheel)
 

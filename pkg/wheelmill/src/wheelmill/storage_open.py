@@ -41,9 +41,11 @@ def open_storage(url: str, *, endpoint: str | None = None, **options: Any) -> St
 
     Raises InputError for another URL, and MissingError where s3fs is not installed.
     """
-    parts = urlsplit(url)
-    if not parts.scheme or "://" not in url:
+    if not re.match(r"[A-Za-z0-9+]+:/", url):
         return Counted(Path(url), options)
+    parts = urlsplit(url)
+    if "://" not in url:
+        raise InputError(f"--to {url} is no URL", remedy=f"write {parts.scheme}://… , or ./{url} for a folder")
     if "@" in parts.netloc:
         raise InputError(
             "--to holds credentials, which would end up in logs and in the shell's history",

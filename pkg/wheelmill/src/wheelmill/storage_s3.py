@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PROBE = ".wheelmill.probe"
 SHA256 = "sha256"
-UPLOADS = 4
+UPLOADS, CHUNK = 4, 16 << 20
 REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
 UNSUPPORTED = {"NotImplemented", "501"}
 CREDENTIALS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthFailure"}
@@ -65,9 +65,20 @@ class Bucket:
         self._locked = False
 
     def read(self, path: str) -> bytes | None:
+        from fsspec.asyn import sync
+
+        key = self._key(path)
+
+        async def get() -> bytes:
+            answer = await self._fs._call_s3("get_object", Bucket=self._bucket, Key=key)  # noqa: SLF001
+            async with answer["Body"] as body:
+                content: bytes = await body.read()
+            return content
+
+        # s3fs's own `cat_file` asks three times for what one request answers.
         try:
             with self.told(path):
-                content: bytes = self._fs.cat_file(f"{self._bucket}/{self._key(path)}")
+                content: bytes = sync(self._fs.loop, get)
         except FileNotFoundError:
             return None
         return content
@@ -93,6 +104,7 @@ class Bucket:
                     str(source),
                     f"{self._bucket}/{self._key(path)}",
                     callback=_callback(self._sent),
+                    chunksize=CHUNK,
                     max_concurrency=UPLOADS,
                     mode=mode,
                     **meta,
