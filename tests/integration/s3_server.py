@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import http.client
 import os
 import subprocess
@@ -54,6 +55,7 @@ def _endpoint(log: Path, process: subprocess.Popen[bytes]) -> str:
     raise AssertionError(f"the server did not start:\n{log.read_text(errors='replace')}")
 
 
+@functools.cache
 def client(endpoint: str, service: str = "s3") -> Any:
     import boto3
 

@@ -9,12 +9,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urldefrag, urljoin
 
 import pytest
 from tests import index_wheels
 
+from wheelmill.__main__ import main
 from wheelmill.store import file_sha256
 
 from . import s3_server
@@ -24,10 +27,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-Mill = "Callable[..., subprocess.CompletedProcess[str]]"
 MATRIX = 'version: 1\ntorch: ">=2.11"\ncuda: [cu130, cpu]\n'
 LOCK = ".wheelmill.lock"
 FILE = "demo-1.0+cu130-py3-none-manylinux_2_28_x86_64.whl"
+
+
+@dataclass(frozen=True)
+class Done:
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+Mill = Callable[..., Done]
+
+
+@pytest.fixture
+def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mill:
+    """Runs a verb in an empty folder; keyword arguments change its environment. In this process, as s3fs loads slowly."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str | Path, **changes: str | None) -> Done:
+        with monkeypatch.context() as patch:
+            for name, value in changes.items():
+                if value is None:
+                    patch.delenv(name, raising=False)
+                else:
+                    patch.setenv(name, value)
+            capsys.readouterr()
+            code = main(list(map(str, arguments)))
+        return Done(code, *capsys.readouterr())
+
+    return run
 
 
 @pytest.fixture(scope="module")
@@ -66,7 +97,7 @@ def indexed(mill: Mill, folder: Path, dist: str, site: str) -> Path:
     return folder / site
 
 
-def publish(mill: Mill, endpoint: str, *arguments: str, **changes: str | None) -> subprocess.CompletedProcess[str]:
+def publish(mill: Mill, endpoint: str, *arguments: str, **changes: str | None) -> Done:
     return mill("publish", "site", "--endpoint", endpoint, *arguments, **{**s3_server.CREDENTIALS, **changes})
 
 
