@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from pydantic import BaseModel, Field
 
+from wheelmill import records  # noqa: TC001  pydantic reads it
 from wheelmill.errors import InputError
 from wheelmill.store import file_sha256
 
@@ -70,19 +71,12 @@ class Manifest(BaseModel):
     toolkit: _Toolkit | None = None
 
 
-class _Cell(BaseModel):
-    cuda: str
-    torch: str
-    unclaimed: str | None
-    result: Literal["pass", "fail", "not-available"]
-
-
 class Cover(BaseModel):
     """What the index needs of the cover report beside a wheel."""
 
     version: Literal[1]
     sha256: str
-    cells: list[_Cell]
+    cells: tuple[records.Cell, ...]
 
     def works(self, environment: str) -> bool:
         """Whether the wheel was measured to work there, with no Python that it claims failing."""
@@ -151,16 +145,3 @@ def manifest_of(path: Path) -> Manifest:
         raise InputError(f"{path.name} has no manifest, so nothing says where it works", remedy=REMEDY) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path.name}: its manifest cannot be read: {error}", remedy=REMEDY) from error
-
-
-def collect(dist: Path) -> tuple[list[File], list[InputError]]:
-    """(wheels of a folder, what is wrong with the others). Raises InputError when it holds no wheel at all."""
-    files, faults = [], []
-    for path in sorted(dist.glob("*.whl")):
-        try:
-            files.append(measured(describe(path, manifest_of(path))))
-        except InputError as error:
-            faults.append(error)
-    if not files and not faults:
-        raise InputError(f"{dist} holds no wheel", remedy="run `wheelmill build` first, or name the folder it wrote")
-    return files, faults

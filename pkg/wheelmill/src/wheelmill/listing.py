@@ -190,8 +190,8 @@ def _pending(storage: Storage) -> tuple[str, ...] | None:
     return None if content is None else _parsed(PENDING, content, Pending.model_validate_json).files
 
 
-def unlisted(storage: Storage) -> dict[str, dt.datetime]:
-    """When each file that no page lists was first unlisted."""
+def unlisted(storage: Storage, *, anew: bool) -> dict[str, dt.datetime]:
+    """When each file that no page lists was first unlisted. With `anew` it need not be readable."""
     content = storage.read(UNLISTED)
     if content is None:
         return {}
@@ -200,7 +200,12 @@ def unlisted(storage: Storage) -> dict[str, dt.datetime]:
         rows = Unlisted.model_validate_json(content).files
         return {file: dt.datetime.strptime(since, "%Y-%m-%dT%H:%M:%S%z") for file, since in rows.items()}
 
-    return _parsed(UNLISTED, content, parse)
+    try:
+        return _parsed(UNLISTED, content, parse)
+    except InputError:
+        if anew:
+            return {}
+        raise
 
 
 class _Named(BaseModel):

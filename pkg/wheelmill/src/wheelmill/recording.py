@@ -57,11 +57,6 @@ class _Audit(records.Audit):
     sha256: str
 
 
-class _Cover(BaseModel):
-    sha256: str
-    cells: tuple[records.Cell, ...]
-
-
 class _Where(BaseModel):
     card: str | None = None
     torch: str | None = None
@@ -140,7 +135,7 @@ def _vouched(file: File) -> tuple[str, ...]:
 def describe(file: File) -> Wheel:
     """The wheel of a file that was read; its environments are the record's."""
     notes: list[str] = []
-    cover = _beside(file, index.COVER, _Cover, notes)
+    cover = _beside(file, index.COVER, index.Cover, notes)
     audit = _beside(file, AUDIT, _Audit, notes)
     gates = _beside(file, GATES, _Gates, notes)
     known = {

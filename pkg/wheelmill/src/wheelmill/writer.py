@@ -29,7 +29,10 @@ SEEN = ".seen.json"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Written:
-    """The find-links page of each environment, and the files whose entry changed; `dropped` were left half replaced."""
+    """The find-links page of each environment, and the files whose entry changed or that no page lists any more.
+
+    `dropped` are of the latter those whose bytes are not what their record says.
+    """
 
     pages: dict[str, str]
     changed: tuple[str, ...] = ()
@@ -71,24 +74,25 @@ def update(
         with_variants = current.variants if variants is None else variants
         current.whole = current.whole or full or with_variants != current.variants
         change = changes.work_out(current, given, sources, keep, amend or {}, anew=anew)
-        left = _left(change, time)
+        before = listing.unlisted(storage, anew=anew)
+        left = _left(change, before, time)
         expired = sorted(file for file, since in left.items() if time - since >= grace)
         if change.files or current.whole:
             _write(change, sources, left, with_variants=with_variants)
         _expire(storage, left, expired)
         storage.remove(PENDING)
-        written = _written(change, expired)
+        written = _written(change, sorted(left.keys() - before.keys()), expired)
         done(written)
     return written
 
 
-def _written(change: Change, expired: Iterable[str]) -> Written:
+def _written(change: Change, removed: Iterable[str], expired: Iterable[str]) -> Written:
     found = change.files
     root = listing.read(change.current.storage, anew=False)
     return Written(
         pages={name: f"{name}.html" for name in sorted(root.environments, key=pages.environment_key)},
         changed=tuple(file for file, one in found.items() if one is not None),
-        removed=tuple(file for file, one in found.items() if one is None),
+        removed=tuple(removed),
         dropped=tuple(change.dropped),
         expired=tuple(expired),
     )
@@ -147,15 +151,14 @@ def _trusted(change: Change, record: Record) -> bool:
     return listed is not None and listed.sha256 == record.sha256
 
 
-def _left(change: Change, now: dt.datetime) -> dict[str, dt.datetime]:
+def _left(change: Change, before: Mapping[str, dt.datetime], now: dt.datetime) -> dict[str, dt.datetime]:
     """When each file that is there and not listed after the update was first unlisted."""
-    found = listing.unlisted(change.current.storage)
     leaving = {file for file, one in change.files.items() if one is None}
     if change.current.whole:
         names = (path.removeprefix("files/") for path in change.current.storage.list("files/"))
         leaving |= {name for name in names if name.endswith(".whl")}
     after = {file for entries_ in change.after.values() for file in entries_}
-    return {file: found.get(file, now) for file in sorted((found.keys() | leaving) - after)}
+    return {file: before.get(file, now) for file in sorted((before.keys() | leaving) - after)}
 
 
 def _expire(storage: Storage, left: Mapping[str, dt.datetime], expired: Collection[str]) -> None:
