@@ -44,7 +44,7 @@ Mill = Callable[..., Done]
 
 @pytest.fixture
 def mill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Mill:
-    """Runs a verb in an empty folder; keyword arguments change its environment. In this process, as s3fs loads slowly."""
+    """Runs a verb in an empty folder, in this process (s3fs loads slowly); keywords change its environment."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str | Path, **changes: str | None) -> Done:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import shutil
+from pathlib import Path
 
 import pytest
 from tests.index_wheels import add, beside, change
 
 from wheelmill import recording
-from wheelmill.errors import InputError
+from wheelmill.errors import GateError, InputError
 from wheelmill.records import Build, Record
 from wheelmill.store import file_sha256
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
+ATTESTED = Path(__file__).parents[1] / "golden" / "attestations"
 ENVIRONMENTS = ["cu130-torch2.11"]
 GATES = {"version": 1, "gates": {"ops": "pass", "sanitize": "incomplete"}, "operators": ["f", "g"]}
 
@@ -134,3 +133,20 @@ def test_a_manifest_is_not_trusted(wheel: Path, fields: dict[str, object]) -> No
 def test_a_file_name_that_is_no_link_is_refused(tmp_path: Path, tag: str) -> None:
     with pytest.raises(InputError, match="cannot be recorded"):
         recording.read(add(tmp_path, "1.0", ENVIRONMENTS, tag=tag))
+
+
+def test_who_vouches_for_a_wheel_is_recorded_and_a_wrong_attestation_refused(tmp_path: Path) -> None:
+    """A wheel that was really attested, by a CI of another kind than ours."""
+    name = "circleci_sign_publish_example-0.0.1.dev137-py3-none-any.whl"
+    wheel, provenance = tmp_path / name, tmp_path / f"{name}.provenance"
+    for path in (wheel, provenance):
+        shutil.copy(ATTESTED / path.name, path)
+    sha256 = file_sha256(wheel)
+    beside(wheel, ".manifest.json", {"wheel": "any", "sha256": sha256, "environments": ["cpu-torch2.11"]})
+    beside(wheel, ".audit.json", {"sha256": sha256, "verdict": "pass"})
+    made = recording.read(wheel)
+    assert made.record.vouched[0].startswith("circleci:fdd9283f")
+    assert made.source.provenance == provenance.read_bytes()
+    provenance.write_bytes(provenance.read_bytes().replace(b"fdd9283f", b"fdd92830"))
+    with pytest.raises(GateError, match="signature WRONG"):
+        recording.read(wheel)

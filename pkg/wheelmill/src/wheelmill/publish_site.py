@@ -48,7 +48,7 @@ def read(site: Path) -> tuple[list[Local], list[Refusal]]:
         raise InputError(f"{site} is no index: it has no simple/ and files/", remedy=AGAIN)
     names = {path.name for path in files.iterdir() if not path.name.startswith(".")}
     # What is listed no more stays for a grace period, and is not published.
-    left = set(listing.unlisted(Folder(site)))
+    left = set(listing.unlisted(Folder(site), anew=False))
     names -= {name + suffix for name in left for suffix in entries.BESIDE}
     wheels = {name for name in names if name.endswith(".whl")}
     recorded = {name.removesuffix(records.RECORD) for name in names if name.endswith(records.RECORD)}
