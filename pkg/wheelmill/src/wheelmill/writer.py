@@ -117,7 +117,8 @@ def _write(
         kept.append(path)
         _fresh(storage, path, content)
     gone += rendering.stale(change, kept) if change.current.whole else []
-    for path in set(gone) - set(kept):
+    # The outer ones first, which lead to those in folders.
+    for path in sorted(set(gone) - set(kept), key=lambda path: (path.count("/"), path)):
         storage.remove(path)
     _keep_time(storage, left)
 
