@@ -150,6 +150,11 @@ def without_conditions(_: str, __: str, headers: dict[str, str]) -> dict[str, st
     return {name: value for name, value in headers.items() if name.lower() not in {"if-none-match", "if-match"}}
 
 
+def without_if_match(_: str, __: str, headers: dict[str, str]) -> dict[str, str]:
+    """As servers do that know of one condition and not of the other."""
+    return {name: value for name, value in headers.items() if name.lower() != "if-match"}
+
+
 def fetched(url: str) -> tuple[int, bytes]:
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:  # noqa: S310, loopback

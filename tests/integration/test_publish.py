@@ -235,6 +235,8 @@ def test_a_run_that_is_alive_is_waited_for(mill: Mill, site: Path, endpoint: str
 def test_a_server_without_conditional_writes_is_found_out(
     mill: Mill, site: Path, tmp_path: Path, endpoint: str, bucket: str
 ) -> None:
+    with s3_server.proxy(endpoint, s3_server.without_if_match) as half:
+        assert publish(mill, half, "--to", f"s3://{bucket}").returncode == 3
     with s3_server.proxy(endpoint, s3_server.without_conditions) as plain:
         done = publish(mill, plain, "--to", f"s3://{bucket}")
         assert done.returncode == 3

@@ -49,6 +49,9 @@ def verify(content: bytes, file: str, sha256: str) -> tuple[str, ...]:
     library = _library()
     try:
         provenance = library.Provenance.model_validate_json(content)
+    except ValueError as error:
+        raise ValueError(f"{file}.provenance does not hold: it is no provenance object of PEP 740") from error
+    try:
         distribution = library.Distribution(name=file, digest=sha256)
         pairs = [(bundle.publisher, one) for bundle in provenance.attestation_bundles for one in bundle.attestations]
         for publisher, one in pairs:

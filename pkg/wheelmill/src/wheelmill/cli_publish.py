@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from wheelmill.cli_index import duration
+from wheelmill.errors import InputError
 from wheelmill.names import listing
 from wheelmill.storage import Folder
 
@@ -86,6 +87,10 @@ def publish(  # noqa: PLR0913  a verb has as many as it has options
         tell=sending.note,
         sent=sending.sent,
     )
+    if isinstance(storage, Folder) and storage.root.resolve().is_relative_to(site.resolve()):
+        raise InputError(
+            f"--to {url} is in {site} itself, which is to be published", remedy="name another folder, or a bucket"
+        )
     asked = engine.Asked(
         demanded=wanted.gates["publish"],
         allow_older=allow_older,

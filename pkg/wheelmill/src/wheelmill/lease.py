@@ -75,8 +75,10 @@ class Lease:
             self._done.set()
             beat.join()
             with self._guard:
-                if self._state is not None:
-                    self._slot.free(self._state)
+                # What cannot be freed now is free when the lease is over.
+                with contextlib.suppress(OSError, MissingError):
+                    if self._state is not None:
+                        self._slot.free(self._state)
                 self._state = None
 
     def check(self) -> None:

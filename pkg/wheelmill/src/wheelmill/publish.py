@@ -106,8 +106,15 @@ def publish(
     here, damaged = publish_site.read(site)
     if not here and not damaged:
         raise InputError(f"{site} has no wheel in files/", remedy=publish_site.AGAIN)
-    current = listing.read(storage, anew=False)
-    plan = _Plan(here=here, current=current, there=_there(current, [one.record for one in here]))
+    try:
+        current = listing.read(storage, anew=False)
+        there = _there(current, [one.record for one in here])
+    except InputError as error:
+        raise InputError(
+            f"the index that is there already is damaged: {str(error).splitlines()[0]}",
+            remedy="put that file back from a good copy of the index, or publish to an empty place",
+        ) from error
+    plan = _Plan(here=here, current=current, there=there)
     damaged += [fault for one in plan.fresh if (fault := publish_site.bytes_differ(one)) is not None]
     if damaged:
         raise RefusedError(damaged)

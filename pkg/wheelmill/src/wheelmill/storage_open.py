@@ -41,6 +41,8 @@ def open_storage(url: str, *, endpoint: str | None = None, **options: Any) -> St
 
     Raises InputError for another URL, and MissingError where s3fs is not installed.
     """
+    if not url.strip():
+        raise InputError("--to is empty, so nothing says where to publish", remedy="name a folder, or s3://BUCKET")
     if not re.match(r"[A-Za-z0-9+]+:/", url):
         return Counted(Path(url), options)
     parts = urlsplit(url)
@@ -91,6 +93,8 @@ def _bucket(name: str, prefix: str, endpoint: str | None, options: dict[str, Any
         ) from error
     from wheelmill.storage_s3 import Bucket
 
+    if endpoint is not None and not re.match(r"https?://[^/]", endpoint):
+        raise InputError(f"--endpoint {endpoint} is no address", remedy="write it as https://HOST or http://HOST:PORT")
     fs = S3FileSystem(
         endpoint_url=endpoint,
         use_listings_cache=False,

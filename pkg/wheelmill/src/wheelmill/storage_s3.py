@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.lease import Holder, Lease
+from wheelmill.s3_errors import Refused, UnsupportedError, told
 from wheelmill.served import headers, is_immutable
 from wheelmill.storage import LOCK
 from wheelmill.store import file_sha256
@@ -29,15 +30,6 @@ if TYPE_CHECKING:
 PROBE = ".wheelmill.probe"
 SHA256 = "sha256"
 UPLOADS, CHUNK = 4, 16 << 20
-REFUSED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "409"}
-UNSUPPORTED = {"NotImplemented", "501"}
-CREDENTIALS = {"InvalidAccessKeyId", "SignatureDoesNotMatch", "ExpiredToken", "InvalidToken", "AuthFailure"}
-
-
-def code_of(error: BaseException) -> str:
-    """The server's own name of an error, empty where it did not answer."""
-    response = getattr(error.__cause__, "response", None) or getattr(error, "response", None) or {}
-    return str(response.get("Error", {}).get("Code", ""))
 
 
 class Bucket:
@@ -60,6 +52,7 @@ class Bucket:
         sent: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._fs, self._bucket, self._prefix = fs, bucket, f"{prefix.strip('/')}/" if prefix.strip("/") else ""
+        self._url = f"s3://{bucket}/{self._prefix}"
         self._conditional, self._sent = conditional, sent
         self._lease = Lease(_LockObject(self), owner, seconds=seconds, wait=wait, tell=tell) if conditional else None
         self._locked = False
@@ -77,7 +70,7 @@ class Bucket:
 
         # s3fs's own `cat_file` asks three times for what one request answers.
         try:
-            with self.told(path):
+            with told(self._url, path):
                 content: bytes = sync(self._fs.loop, get)
         except FileNotFoundError:
             return None
@@ -99,7 +92,7 @@ class Bucket:
         mode = "create" if self._conditional else "overwrite"
         meta = {"Metadata": {SHA256: sha256}, **_headers(path)}
         try:
-            with self.told(path):
+            with told(self._url, path):
                 self._fs.put_file(
                     str(source),
                     f"{self._bucket}/{self._key(path)}",
@@ -109,7 +102,7 @@ class Bucket:
                     mode=mode,
                     **meta,
                 )
-        except _Refused:
+        except Refused:
             # Another run was first, or a retry met its own first attempt.
             if not self._has(path, sha256):
                 raise _overwrite(path) from None
@@ -162,25 +155,10 @@ class Bucket:
         return found
 
     def call(self, method: str, path: str | None, **arguments: Any) -> Any:
-        """One request. Raises FileNotFoundError, `_Refused` for a condition that does not hold, or what it means."""
+        """One request. Raises FileNotFoundError, `Refused` for a condition that does not hold, or what it means."""
         key = {} if path is None else {"Key": self._key(path)}
-        with self.told(path or "its list of files"):
+        with told(self._url, path or "its list of files"):
             return self._fs.call_s3(method, Bucket=self._bucket, **key, **arguments)
-
-    @contextlib.contextmanager
-    def told(self, path: str) -> Iterator[None]:
-        """Whatever the server or botocore raises, in the user's terms, and never with a secret."""
-        from botocore.exceptions import BotoCoreError
-
-        try:
-            yield
-        except (OSError, BotoCoreError) as error:
-            code = code_of(error)
-            if code in REFUSED or isinstance(error, FileExistsError):
-                raise _Refused(code) from None
-            if isinstance(error, FileNotFoundError) and code != "NoSuchBucket":
-                raise
-            raise _meaning(error, code, f"s3://{self._bucket}/{self._prefix}", path) from error
 
     def _key(self, path: str) -> str:
         if not path or path.startswith("/") or any(part in {"", ".", ".."} for part in path.split("/")):
@@ -206,20 +184,26 @@ class Bucket:
         name = f"{PROBE}-{secrets.token_hex(8)}"
         try:
             self.call("put_object", name, Body=b"")
-            self.call("put_object", name, Body=b"", IfNoneMatch="*")
-        except _Refused:
-            return
-        except OSError as error:
-            if code_of(error) not in UNSUPPORTED:
-                raise
+            if self._refuses(name, IfNoneMatch="*") and self._refuses(name, IfMatch=f'"{"0" * 32}"'):
+                return
         finally:
             with contextlib.suppress(OSError, MissingError):
                 self.call("delete_object", name)
         raise MissingError(
-            "this server does not keep conditional writes (If-None-Match), so two runs could overwrite each other",
+            "this server does not keep conditional writes (If-None-Match and If-Match), so two runs could overwrite "
+            "each other",
             remedy="see to it that only one run publishes there at a time, and say so with --single-publisher; or "
             "upgrade the server",
         )
+
+    def _refuses(self, name: str, **condition: str) -> bool:
+        try:
+            self.call("put_object", name, Body=b"", **condition)
+        except Refused:
+            return True
+        except UnsupportedError:
+            return False
+        return False
 
 
 class _LockObject:
@@ -258,22 +242,23 @@ class _LockObject:
                 ContentType="application/json",
                 **condition,
             )
-        except (_Refused, FileNotFoundError):
+        except (Refused, FileNotFoundError):
             return self._own()
         return str(done["ETag"])
 
     def free(self, state: str) -> None:
-        with contextlib.suppress(_Refused, FileNotFoundError):
-            self._at.call("delete_object", LOCK, IfMatch=state)
+        try:
+            with contextlib.suppress(Refused, FileNotFoundError):
+                self._at.call("delete_object", LOCK, IfMatch=state)
+        except UnsupportedError:
+            # Some servers keep conditions of writes and not of removals.
+            if self._own() == state:
+                self._at.call("delete_object", LOCK)
 
     def _own(self) -> str | None:
         """The state where the refused write was a retry of one that had come through."""
         head = self._at.head(LOCK)
         return str(head["ETag"]) if head and head.get("Metadata", {}).get("token") == self._token else None
-
-
-class _Refused(Exception):  # noqa: N818, an answer, not a fault
-    """A condition of a request does not hold."""
 
 
 def _overwrite(path: str) -> GateError:
@@ -296,30 +281,3 @@ def _callback(sent: Callable[[int], None]) -> Any:
             sent(inc)
 
     return Sent()
-
-
-def _meaning(error: Exception, code: str, url: str, path: str) -> MissingError | OSError:
-    name = type(error).__name__
-    if code == "NoSuchBucket":
-        return MissingError(f"there is no bucket for {url}", remedy="create it, or correct --to and --endpoint")
-    if code in CREDENTIALS:
-        return MissingError(
-            f"the server at {url} does not take these credentials ({code})",
-            remedy="see AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN and AWS_PROFILE, and --endpoint",
-        )
-    if isinstance(error, PermissionError):
-        return MissingError(
-            f"these credentials may not do this: {path} at {url} ({code or 'forbidden'})",
-            remedy="allow s3:GetObject, s3:PutObject, s3:DeleteObject and s3:ListBucket there",
-        )
-    if "Credentials" in name:
-        return MissingError(
-            f"there are no credentials for {url}",
-            remedy="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or give the job a role",
-        )
-    if code in UNSUPPORTED:
-        return OSError(code)
-    return MissingError(
-        f"{url} did not answer for {path}: {code or name}: {str(error).splitlines()[0] if str(error) else ''}",
-        remedy="see that --endpoint is right and reachable, and run the same command again: what was sent is kept",
-    )
