@@ -161,10 +161,7 @@ def _leaving(current: Current, touched: Collection[str], keep: Collection[str] |
     """Files that are listed and are to be listed no more."""
     if keep is None:
         return set()
-    found = pages.lines(current.storage.read("all.html"), pages.all_top())
-    if found is None:
-        raise InputError("all.html of the index cannot be read, so nothing tells what it lists", remedy=listing.REMEDY)
-    listed = set(pages.files(found))
+    listed = set(pages.files(current.lines("all.html", pages.all_top())))
     _refuse_missing(set(keep) - listed)
     return listed - set(keep) - set(touched)
 

@@ -115,13 +115,14 @@ def _rewrite(storage: Folder, options: dict[str, Any]) -> Written:
     if storage.read("simple/index.json") is None:
         raise InputError(f"{storage.root} holds no index", remedy="write it with `wheelmill index DIST --out SITE`")
     seen: list[bytes | None] = []
-
-    def done(written: Written) -> None:
-        # A yank changes no wheel, so what was seen of their folder holds.
-        if seen[0] is not None and not written.removed and not written.dropped:
-            storage.write(writer.SEEN, seen[0])
-
-    return writer.update(storage, [], {}, check=lambda _: seen.append(storage.read(writer.SEEN)), done=done, **options)
+    return writer.update(
+        storage,
+        [],
+        {},
+        check=lambda _: seen.append(storage.read(writer.SEEN)),
+        done=lambda written: folder.keep_seen(storage, seen[0], written),
+        **options,
+    )
 
 
 def _report(written: Written, found: Scan | None, site: Path, *, as_json: bool) -> None:

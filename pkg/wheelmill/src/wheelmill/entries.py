@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime as dt
 import hashlib
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
-from urllib.parse import quote
 
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field
@@ -51,7 +51,12 @@ class Entry(BaseModel):
 
 def release(file: str) -> str:
     """The version in a wheel's name; the name has been held against the specification before."""
-    return str(Version(file.split("-", 2)[1]))
+    return _normal(file.split("-", 2)[1])
+
+
+@lru_cache(maxsize=1 << 16)
+def _normal(version: str) -> str:
+    return str(Version(version))
 
 
 def public(version: str) -> str:
@@ -98,9 +103,14 @@ def entry(record: Record, metadata: str, provenance: str | None) -> Entry:
     )
 
 
+def quoted(file: str) -> str:
+    """A file's name in a URL: of what the name of a wheel may hold, servers and clients disagree on these two alone."""
+    return file.replace("+", "%2B").replace("!", "%21")
+
+
 def to_json(one: Entry) -> dict[str, Any]:
     """The entry as PEP 691 writes a file. Every page with JSON lies two folders deep."""
-    url = f"../../files/{quote(one.file)}"
+    url = f"../../files/{quoted(one.file)}"
     ours: dict[str, Any] = {"record": one.record, "environments": list(one.environments)}
     value: dict[str, Any] = {
         "filename": one.file,

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from wheelmill.storage import Storage
     from wheelmill.writer import Written
 
-BESIDE = ("", index.MANIFEST, index.COVER, recording.AUDIT, recording.GATES, entries.PROVENANCE, entries.SIGNATURE)
+BESIDE = frozenset(
+    ("", index.MANIFEST, index.COVER, recording.AUDIT, recording.GATES, entries.PROVENANCE, entries.SIGNATURE)
+)
 TRIES = 5
 
 
@@ -63,20 +65,20 @@ class Scan:
     def seen(self) -> bytes:
         proven = dict.fromkeys(self.unproven, False) | dict.fromkeys(self.proven, True)
         rows = {file: (self.stamps[file], proven[file]) for file in sorted(proven)}
-        return json.dumps({"engine": __version__, "wheels": rows}, separators=(",", ":")).encode()
+        return _seen(rows)
 
 
 def stamps(dist: Path) -> dict[str, str]:
     """Size and time of change of each wheel and of what lies beside it."""
-    with os.scandir(dist) as found:
-        known = {one.name: one.stat() for one in found if ".whl" in one.name}
-    beside = {
-        name: [(suffix, known.get(name + suffix)) for suffix in BESIDE] for name in known if name.endswith(".whl")
-    }
-    return {
-        name: " ".join(f"{suffix}:{one.st_size}:{one.st_mtime_ns}" for suffix, one in row if one is not None)
-        for name, row in sorted(beside.items())
-    }
+    found: dict[str, list[str]] = {}
+    with os.scandir(dist) as rows:
+        for one in rows:
+            name, mark, suffix = one.name.partition(".whl")
+            if mark and suffix in BESIDE:
+                stat = one.stat()
+                found.setdefault(name + mark, []).append(f"{suffix}:{stat.st_size}:{stat.st_mtime_ns}")
+    # What lies beside no wheel is nothing of an index.
+    return {name: " ".join(sorted(row)) for name, row in sorted(found.items()) if any(one[0] == ":" for one in row)}
 
 
 def scan(dist: Path, seen: bytes | None = None) -> Scan:
@@ -101,6 +103,18 @@ def scan(dist: Path, seen: bytes | None = None) -> Scan:
         faults=tuple(faults),
         stamps=now,
     )
+
+
+def keep_seen(storage: Storage, seen: bytes | None, written: Written) -> None:
+    """After an update that was not of the folder: what was `seen` of it before holds for the files it left alone."""
+    touched = {*written.changed, *written.removed}
+    rows = {file: row for file, row in _known(seen).items() if file not in touched}
+    if rows and touched:
+        storage.write(writer.SEEN, _seen(rows))
+
+
+def _seen(rows: Mapping[str, tuple[str, bool]]) -> bytes:
+    return json.dumps({"engine": __version__, "wheels": rows}, separators=(",", ":")).encode()
 
 
 def _known(seen: bytes | None) -> dict[str, tuple[str, bool]]:
@@ -152,12 +166,17 @@ def _once(
             remedy="run `wheelmill build` where the torch of its cells can be had",
         )
 
-    def check(current: Current) -> None:
-        if not add and current.storage.read(writer.SEEN) != before:
+    def check(_: Current) -> None:
+        nonlocal before
+        now = storage.read(writer.SEEN)
+        if not add and now != before:
             raise _MovedError
+        before = now
 
     def done(written: Written) -> None:
-        if not add and (written.changed or written.removed or found.seen() != before):
+        if add:
+            keep_seen(storage, before, written)
+        elif written.changed or written.removed or found.seen() != before:
             storage.write(writer.SEEN, found.seen())
 
     proven = [one for one in found.wheels if one.proven]

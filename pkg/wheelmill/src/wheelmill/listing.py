@@ -79,6 +79,7 @@ class Current:
     pending: frozenset[str] = frozenset()
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)
     environments: frozenset[str] = frozenset()
+    _lines: dict[str, list[bytes]] = field(default_factory=dict)
     _projects: dict[str, dict[str, Entry]] = field(default_factory=dict)
     _attached: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -92,6 +93,16 @@ class Current:
         """The files of a project's page that are no wheels."""
         self.project(name)
         return self._attached[name]
+
+    def lines(self, path: str, top: bytes) -> list[bytes]:
+        """The lines of a page of links, none where it is not there. Raises InputError for a page of another form."""
+        if path not in self._lines:
+            content = self.storage.read(path)
+            found = [] if content is None else pages.lines(content, top)
+            if found is None:
+                raise InputError(f"{path} of the index is not as it was written", remedy=REMEDY)
+            self._lines[path] = found
+        return list(self._lines[path])
 
     def record(self, file: str) -> Record | None:
         """The record of a file; None where there is none that can be read."""

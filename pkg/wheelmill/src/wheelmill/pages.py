@@ -9,7 +9,6 @@ import html
 import json
 from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from packaging.version import Version
 
@@ -51,7 +50,7 @@ def head(title: str, text: str) -> bytes:
 def link(one: Entry, prefix: str) -> str:
     """The line of a wheel; `prefix` leads from the page to the top of the index."""
     # Only the path part is quoted: `+` must be %2B, or servers read it as a space.
-    url = f"{prefix}files/{quote(one.file)}"
+    url = f"{prefix}files/{entries.quoted(one.file)}"
     attributes = [f'href="{url}#sha256={one.sha256}"']
     if one.requires_python:
         attributes.append(f'data-requires-python="{escaped(one.requires_python)}"')
@@ -83,10 +82,9 @@ def lines(page: bytes | None, top: bytes) -> list[bytes] | None:
     """The lines of a page of links that this module wrote under that head; None for any other page."""
     if page is None or not page.startswith(top) or not page.endswith(FOOT):
         return None
-    found = page[len(top) : len(page) - len(FOOT)].splitlines(keepends=True)
-    return (
-        found if all(one.startswith(b"<a ") and one.endswith(b"<br>\n") and b"</a>" in one for one in found) else None
-    )
+    body = page[len(top) : len(page) - len(FOOT)]
+    counts = {body.count(mark) for mark in (b"\n", b"<br>\n", b"</a>")} | {(b"\n" + body).count(b"\n<a ")}
+    return body.splitlines(keepends=True) if len(counts) == 1 and b"\r" not in body else None
 
 
 def files(found: Sequence[bytes]) -> list[str]:
@@ -118,7 +116,7 @@ def project_json(project: str, found: Iterable[Entry], extra: Sequence[dict[str,
         {
             "meta": {"api-version": API},
             "name": project,
-            "versions": [str(one) for one in sorted({Version(one.release) for one in ordered})],
+            "versions": [str(one) for one in sorted(map(Version, {one.release for one in ordered}))],
             "files": [*map(entries.to_json, ordered), *extra],
         }
     )
@@ -165,4 +163,4 @@ def all_top() -> bytes:
 
 def newest_first(found: Iterable[Entry]) -> list[str]:
     """The public versions of a project."""
-    return [str(one) for one in sorted({Version(one.public) for one in found}, reverse=True)]
+    return [str(one) for one in sorted(map(Version, {one.public for one in found}), reverse=True)]

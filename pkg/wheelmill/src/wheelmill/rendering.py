@@ -130,14 +130,8 @@ def _attached(name: str, content: bytes) -> dict[str, Any]:
 
 
 def _lines(change: Change, path: str, top: bytes) -> list[bytes]:
-    """The lines of a page as it is. Raises InputError for a page that was not written by this index."""
-    if change.current.whole:
-        return []
-    content = change.current.storage.read(path)
-    found = [] if content is None else pages.lines(content, top)
-    if found is None:
-        raise InputError(f"{path} of the index is not as it was written", remedy=listing.REMEDY)
-    return found
+    """The lines of a page as it is; none where every page is written anew."""
+    return [] if change.current.whole else change.current.lines(path, top)
 
 
 def _environment(change: Change, name: str, files: Mapping[str, Entry | None]) -> Generator[Page, None, bool]:

@@ -125,7 +125,7 @@ def _write(
 
 def _fresh(storage: Storage, path: str, content: bytes) -> None:
     """Write what is not there already, so that copies elsewhere of what did not change stay good."""
-    if storage.read(path) != content:
+    if storage.size(path) != len(content) or storage.read(path) != content:
         storage.write(path, content)
 
 
