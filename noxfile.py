@@ -13,6 +13,8 @@ import yaml
 
 ROOT = Path(__file__).parent
 ENGINE = ROOT / "pkg" / "wheelmill"
+# What only some users need of the engine: for publishing.
+EXTRAS = "attest,s3,sign"
 CUDAS = yaml.safe_load((ROOT / "matrix.yaml").read_text())["cuda"]
 
 nox.needs_version = ">=2025.2.9"
@@ -21,19 +23,20 @@ nox.options.reuse_venv = "yes"
 nox.options.sessions = ["lint", "types", "tests"]
 
 
-def install(session: nox.Session, *groups: str) -> None:
+def install(session: nox.Session, *groups: str, extras: str = "") -> None:
     """Install the engine, editable, and dependency groups; again only when what states them has changed.
 
     So a session that has run once needs no network.
     """
     stated = b"".join((folder / "pyproject.toml").read_bytes() for folder in (ENGINE, ROOT))
-    wanted = hashlib.sha256(stated + repr((groups, session.python)).encode()).hexdigest()
+    wanted = hashlib.sha256(stated + repr((groups, extras, session.python)).encode()).hexdigest()
     stamp = Path(session.virtualenv.location) / "installed.sha256"
     if stamp.exists() and stamp.read_text() == wanted:
         return
     requirements = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), *groups)
+    engine = f"{ENGINE}[{extras}]" if extras else str(ENGINE)
     # Compiled once here, or `plan` compiles its libraries each time where Python may not write bytecode.
-    session.install("-e", str(ENGINE), *requirements, env={"UV_COMPILE_BYTECODE": "1"})
+    session.install("-e", engine, *requirements, env={"UV_COMPILE_BYTECODE": "1"})
     stamp.write_text(wanted)
 
 
@@ -105,6 +108,13 @@ def index(session: nox.Session) -> None:
 
 
 @nox.session
+def publish(session: nox.Session) -> None:
+    """Publish site/; what follows `--` goes to the verb, such as `--to s3://BUCKET`."""
+    install(session, extras=EXTRAS)
+    session.run("wheelmill", "publish", "site", *session.posargs)
+
+
+@nox.session
 def audit(session: nox.Session) -> None:
     """Audit wheels: those named after `--`, else dist/'s, under the policy of matrix.yaml."""
     install(session)
@@ -129,7 +139,7 @@ def refresh(session: nox.Session) -> None:
 @nox.session
 def tests(session: nox.Session) -> None:
     """Every test: units, plans, and wheels that are really built, installed and run."""
-    install(session, "tests")
+    install(session, "tests", extras=EXTRAS)
     # tests/ops needs torch: the integration tests run it beside each wheel that they install.
     # A file's tests share what they build, so a file stays with one worker.
     session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadfile", "tests/unit", "tests/integration"]))
@@ -145,7 +155,7 @@ def web(session: nox.Session) -> None:
 @nox.session
 def containers(session: nox.Session) -> None:
     """Tests that need a container engine: the images' contract, and builds in them."""
-    install(session, "tests")
+    install(session, "tests", extras=EXTRAS)
     session.run("pytest", *(session.posargs or ["tests/containers"]))
 
 
@@ -165,5 +175,5 @@ def lint(session: nox.Session) -> None:
 @nox.session
 def types(session: nox.Session) -> None:
     """Types of the engine, strictly."""
-    install(session, "types")
+    install(session, "types", extras=EXTRAS)
     session.run("mypy")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from pydantic import ValidationError
 
-from wheelmill import facts, listings, which, which_advice, which_command, which_facts, which_view
+from wheelmill import facts, which_links, which, which_advice, which_command, which_facts, which_view
 from wheelmill.records import Library, Record
 from wheelmill.which_candidate import Link
 from wheelmill.which_index import Source
@@ -25,7 +25,7 @@ WANTED = which.Wanted(project="demo")
 
 
 def source(links: list[Link], kind: Any = "simple", url: str = "https://index.example/simple/", **more: Any) -> Source:
-    return Source(kind=kind, url=url, listing=listings.Listing(links=tuple(links)), **more)
+    return Source(kind=kind, url=url, listing=which_links.Listing(links=tuple(links)), **more)
 
 
 def link(file: str, **more: Any) -> Link:

@@ -29,6 +29,8 @@ VERBS = {
     "test": "cli_test",
     "index": "cli_index",
     "which": "cli_which",
+    "publish": "cli_publish",
+    "key": "cli_key",
     "images": "cli_images",
 }
 # A command whose name would hide a module has a line below it.

@@ -9,7 +9,7 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelmill import claims, cover, index, interpreters, repro, steps
+from wheelmill import claims, cover, index, interpreters, recording, repro, steps
 from wheelmill.errors import GateError, InputError, MissingError, WheelmillError
 from wheelmill.names import listing
 from wheelmill.store import copy_atomic, write_json
@@ -54,10 +54,11 @@ def explained(error: OSError) -> WheelmillError | None:
 
 
 def _publish(built: steps.Built, out: Path, made: Report) -> Path:
-    """Put a wheel, its manifest and its report into the output folder, in place of any earlier file of that wheel."""
+    """Put a wheel, its manifest and its reports into the output folder, in place of any earlier file of that wheel."""
     target = out / built.path.name
     copy_atomic(built.path, target)
     write_json(target.with_name(target.name + index.MANIFEST), {**built.manifest, "proof": made.proof})
+    write_json(target.with_name(target.name + recording.AUDIT), built.audit)
     if made.results:
         cover.publish(made, target)
     for other in out.glob("*.whl"):
@@ -68,7 +69,7 @@ def _publish(built: steps.Built, out: Path, made: Report) -> Path:
 
 
 def _withdraw(file: Path) -> None:
-    for suffix in ("", index.MANIFEST, index.COVER):
+    for suffix in ("", index.MANIFEST, recording.AUDIT, index.COVER):
         file.with_name(file.name + suffix).unlink(missing_ok=True)
 
 

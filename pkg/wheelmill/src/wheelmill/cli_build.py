@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from packaging.utils import parse_wheel_filename
 
-from wheelmill import auto, container, facts, index, matrix, plan, project, report, sandbox
+from wheelmill import auto, container, facts, folder, matrix, plan, project, report, sandbox
 from wheelmill import build as engine
 from wheelmill.cli_site import container_options, container_settings
 from wheelmill.errors import WheelmillError
 from wheelmill.local import Local
 from wheelmill.lock import NAME
 from wheelmill.steps import Site
+from wheelmill.storage import Folder
 from wheelmill.store import Store
 
 if TYPE_CHECKING:
@@ -136,10 +137,13 @@ def _index(outcomes: list[Outcome], out: Path, site: Path) -> dict[str, Path]:
     """Index what the output folder holds when this run proved something; the pages by environment."""
     if not any(outcome.environment for outcome in outcomes):
         return {}
-    files, faults = index.collect(out)
-    for fault in faults:
-        click.echo(f"left out of the index: {fault}", err=True)
-    return index.write([file for file in files if file.proven], site)
+
+    def tell(found: folder.Scan) -> None:
+        for fault in found.faults:
+            click.echo(f"left out of the index: {fault}", err=True)
+
+    _, written = folder.write(out, Folder(site), gate=tell)
+    return {name: site / path for name, path in written.pages.items()}
 
 
 def _name(outcomes: list[Outcome]) -> str:

@@ -1,38 +1,25 @@
-"""The static index: wheel files first, pages after them, each written whole or not at all."""
+"""The wheels of a folder: what the manifest and the cover report beside each say of where it works."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import html
 import zipfile
 import zlib
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Literal
-from urllib.parse import quote
 
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from pydantic import BaseModel, Field
 
+from wheelmill import records  # noqa: TC001  pydantic reads it
 from wheelmill.errors import InputError
-from wheelmill.store import copy_atomic, file_sha256, write_atomic
+from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
 MANIFEST, COVER = ".manifest.json", ".cover.json"
 REMEDY = "build it with `wheelmill build`, which writes the wheel and its manifest"
-PAGE = """<!DOCTYPE html>
-<html lang="en">
-<head><meta charset="utf-8"><meta name="pypi:repository-version" content="1.0"><title>{title}</title></head>
-<body>
-<h1>{title}</h1>
-<p>{text}</p>
-{links}
-</body>
-</html>
-"""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -84,19 +71,12 @@ class Manifest(BaseModel):
     toolkit: _Toolkit | None = None
 
 
-class _Cell(BaseModel):
-    cuda: str
-    torch: str
-    unclaimed: str | None
-    result: Literal["pass", "fail", "not-available"]
-
-
 class Cover(BaseModel):
     """What the index needs of the cover report beside a wheel."""
 
     version: Literal[1]
     sha256: str
-    cells: list[_Cell]
+    cells: tuple[records.Cell, ...]
 
     def works(self, environment: str) -> bool:
         """Whether the wheel was measured to work there, with no Python that it claims failing."""
@@ -165,63 +145,3 @@ def manifest_of(path: Path) -> Manifest:
         raise InputError(f"{path.name} has no manifest, so nothing says where it works", remedy=REMEDY) from error
     except (OSError, ValueError) as error:
         raise InputError(f"{path.name}: its manifest cannot be read: {error}", remedy=REMEDY) from error
-
-
-def collect(dist: Path) -> tuple[list[File], list[InputError]]:
-    """(wheels of a folder, what is wrong with the others). Raises InputError when it holds no wheel at all."""
-    files, faults = [], []
-    for path in sorted(dist.glob("*.whl")):
-        try:
-            files.append(measured(describe(path, manifest_of(path))))
-        except InputError as error:
-            faults.append(error)
-    if not files and not faults:
-        raise InputError(f"{dist} holds no wheel", remedy="run `wheelmill build` first, or name the folder it wrote")
-    return files, faults
-
-
-def _link(file: File, prefix: str) -> str:
-    # Only the path part is quoted: `+` must be %2B, or servers read it as a space.
-    href = html.escape(f"{prefix}files/{quote(file.path.name)}#sha256={file.sha256}")
-    requires = html.escape(file.requires_python or "")
-    python = f' data-requires-python="{requires}"' if requires else ""
-    built = f" built with CUDA {file.toolkit}" if file.toolkit else ""
-    core = hashlib.sha256(file.metadata).hexdigest()
-    return (
-        f'<a href="{href}"{python} data-core-metadata="sha256={core}" data-dist-info-metadata="sha256={core}">'
-        f"{html.escape(file.path.name)}</a>{built}<br>"
-    )
-
-
-def _page(title: str, text: str, links: Iterable[str]) -> str:
-    return PAGE.format(title=html.escape(title), text=html.escape(text), links="\n".join(links))
-
-
-def write(files: Sequence[File], site: Path) -> dict[str, Path]:
-    """Write the whole site and return the find-links page of each environment.
-
-    Files come first and are copied under a temporary name, so that no page ever points at a missing or half
-    written file. Pages of environments that no wheel serves any more are removed.
-    """
-    for file in files:
-        target = site / "files" / file.path.name
-        if not target.exists() or file_sha256(target) != file.sha256:
-            copy_atomic(file.path, target)
-        write_atomic(target.with_name(target.name + ".metadata"), file.metadata)
-    projects = sorted({file.project for file in files})
-    for project in projects:
-        links = [_link(file, "../../") for file in files if file.project == project]
-        write_atomic(site / "simple" / project / "index.html", _page(project, "Every wheel.", links))
-    names = [f'<a href="{name}/">{name}</a><br>' for name in projects]
-    write_atomic(site / "simple" / "index.html", _page("Simple index", "", names))
-    pages = {}
-    for environment in sorted({name for file in files for name in file.environments}):
-        links = [_link(file, "") for file in files if environment in file.environments]
-        pages[environment] = site / f"{environment}.html"
-        write_atomic(pages[environment], _page(environment, f"Wheels for {environment}.", links))
-    for stale in set(site.glob("c*-torch*.html")) - set(pages.values()):
-        stale.unlink()
-    rows = [f'<a href="{quote(name)}.html">{html.escape(name)}</a><br>' for name in pages]
-    text = f"Choose your torch and CUDA, then: pip install {' '.join(projects)} --find-links <that page>"
-    write_atomic(site / "index.html", _page("Wheels by environment", text, rows))
-    return pages

@@ -16,6 +16,9 @@ Sha256 = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Environment = Annotated[str, Field(pattern=r"^(cpu|cu\d+)-torch\d+\.\d+$")]
 Minor = Annotated[str, Field(pattern=r"^\d+\.\d+$")]
 Target = Annotated[str, Field(pattern=r"^\d+[af]?$")]
+# Both become paths and links, so nothing but what the wheel and name specifications allow.
+File = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*\.whl$", max_length=255)]
+Project = Annotated[str, Field(pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$", max_length=200)]
 
 
 class _Part(BaseModel):
@@ -106,14 +109,26 @@ class Build(_Part):
     sm: tuple[str, ...] = ()
 
 
+class Yank(_Part):
+    """That a file was yanked, from when until when; `until` is None while it is. Times are ISO 8601 in UTC."""
+
+    reason: Annotated[str, Field(min_length=1)]
+    since: str
+    until: str | None = None
+
+
 class Record(_Part):
-    """`release` is the whole version with its local part; `environments` those in which these bytes were measured."""
+    """`release` is the whole version with its local part; `environments` those in which these bytes were measured.
+
+    `yanked` is the reason of the yank that holds; `yanks` tells of each one, an ended one too. `vouched` are the
+    identities and the fingerprints of keys that were found to vouch for these bytes (`wheelmill.signing`).
+    """
 
     version: Literal[1] = 1
-    file: str
+    file: File
     sha256: Sha256
     size: Annotated[int, Field(ge=0)]
-    project: str
+    project: Project
     release: str
     requires_python: str | None = None
     requires: tuple[str, ...] = ()
@@ -123,3 +138,5 @@ class Record(_Part):
     cover: tuple[Cell, ...] | None = None
     gates: Gates | None = None
     yanked: str | None = None
+    yanks: tuple[Yank, ...] = ()
+    vouched: tuple[str, ...] = ()

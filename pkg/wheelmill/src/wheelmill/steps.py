@@ -8,7 +8,7 @@ import resource
 import shutil
 import time
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -21,7 +21,7 @@ from wheelmill.store import digest, file_sha256, write_json
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from wheelmill.elf import Library
+    from wheelmill.audit import Report
     from wheelmill.facts import Facts
     from wheelmill.findings import Finding
     from wheelmill.inputs import Inputs
@@ -117,10 +117,11 @@ def _releases(step: Step, facts: Facts) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Built:
-    """A checked wheel in the store, with the manifest that is published beside it."""
+    """A checked wheel in the store, with the manifest and the audit that are published beside it."""
 
     path: Path
     manifest: dict[str, Any]
+    audit: dict[str, Any]
     warnings: tuple[Finding, ...]
     unchanged: bool
 
@@ -191,23 +192,22 @@ def _sound(folder: Path) -> bool:
         return False
 
 
-def _audit(
-    path: Path, step: Step, site: Site, inputs: Inputs, log: Path
-) -> tuple[tuple[Library, ...], tuple[Finding, ...]]:
-    """The audit's facts and findings, under the policy as it is now. Raises GateError for a wheel that fails it."""
+def _audit(path: Path, step: Step, site: Site, inputs: Inputs, log: Path) -> Report:
+    """The audit, under the policy as it is now. Raises GateError for a wheel that fails it."""
     policy = site.matrix.policy
     with site.store.work("audit") as work:
         expected = Expected(facts=site.facts, wheel=step.wheel, policy=policy)
         report = audit.audit(path, expected, tool=cuobjdump.find(), work=work)
     findings = (*report.findings, *runtime_findings(step, site, inputs, report.facts.libraries, log))
-    if audit.verdict(findings, policy.fail_on) == "fail":
+    report = replace(report, findings=findings, verdict=audit.verdict(findings, policy.fail_on))
+    if report.verdict == "fail":
         failing = [one for one in findings if audit.fails(one, policy.fail_on)]
         raise GateError(
             f"{path.name} fails its audit:\n"
             + "\n".join(f"    {f.rule}{f' in {f.library}' if f.library else ''}: {f.message}" for f in failing),
             remedy="; ".join(dict.fromkeys(finding.remedy for finding in failing)),
         )
-    return report.facts.libraries, findings
+    return report
 
 
 def build(step: Step, site: Site) -> Built:
@@ -238,17 +238,18 @@ def build(step: Step, site: Site) -> Built:
     path = folder / record["file"]
     clock = Clock(site, row, folder)
     with clock.part("audit"):
-        libraries, findings = _audit(path, step, site, inputs, log)
+        audited = _audit(path, step, site, inputs, log)
     manifest = {
         **record,
         "parts": {**record["parts"], **clock.parts},
         "environments": list(dict.fromkeys(cell.environment for cell in step.wheel.cells)),
-        "libraries": [asdict(library) for library in libraries],
-        "findings": [asdict(finding) for finding in findings],
+        "libraries": [asdict(library) for library in audited.facts.libraries],
+        "findings": [asdict(finding) for finding in audited.findings],
     }
     return Built(
         path=path,
         manifest=manifest,
-        warnings=tuple(one for one in findings if one.severity == "warning" and one.waived is None),
+        audit={"version": 1, **audit.wheel_json(audited)},
+        warnings=tuple(one for one in audited.findings if one.severity == "warning" and one.waived is None),
         unchanged=not made,
     )

@@ -16,8 +16,9 @@ from elftools.common.exceptions import ELFError
 from elftools.elf.elffile import ELFFile
 from packaging.requirements import Requirement
 
-from wheelmill import fetch, index, interpreters, proc
+from wheelmill import fetch, interpreters, proc, recording, writer
 from wheelmill.errors import MissingError
+from wheelmill.storage import Folder
 from wheelmill.store import digest
 
 if TYPE_CHECKING:
@@ -225,8 +226,9 @@ def _wanted(subject: Subject, place: Place, work: Path) -> list[str]:
     if not subject.ours:
         return [str(subject.file.path.resolve())]
     file = replace(subject.file, environments=(place.cell.environment,))
-    page = index.write([file], work / "site")[place.cell.environment]
-    return [subject.file.project, "--find-links", str(page)]
+    site = Folder(work / "site")
+    writer.update(site, [recording.plain(file)], {file.path.name: recording.source(file)})
+    return [subject.file.project, "--find-links", str(site.root / f"{place.cell.environment}.html")]
 
 
 def _others(subject: Subject, python: str) -> Iterator[str]:

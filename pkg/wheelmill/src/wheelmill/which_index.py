@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from wheelmill import listings, web
+from wheelmill import which_links, web
 from wheelmill.errors import InputError, MissingError
 from wheelmill.which_candidate import Link
 
@@ -27,7 +27,7 @@ class Source:
 
     kind: Literal["simple", "links", "folder"]
     url: str
-    listing: listings.Listing
+    listing: which_links.Listing
     site: str | None = None
 
 
@@ -89,13 +89,13 @@ def _nothing(where: str, project: str) -> InputError:
 
 def _pointed(where: str, project: str, session: Web, limit: int = web.PAGE) -> Source:
     """A page that is named itself: a find-links page, with the JSON beside it where the page is one of ours."""
-    page = session.get(where, limit=limit, accept=listings.LINKS_ACCEPT)
-    listing = listings.read(page, project)
+    page = session.get(where, limit=limit, accept=which_links.LINKS_ACCEPT)
+    listing = which_links.read(page, project)
     match = ENVIRONMENT_PAGE.search(urlsplit(page.url).path)
     beside = f"{match[1]}/{project}/index.json" if match else f"simple/{project}/index.json"
     if match or urlsplit(page.url).path.endswith("/all.html"):
         with contextlib.suppress(MissingError, InputError):
-            told = listings.read(session.get(urljoin(page.url, beside), limit=web.PAGE), project)
+            told = which_links.read(session.get(urljoin(page.url, beside), limit=web.PAGE), project)
             named = {link.file for link in listing.links}
             listing = replace(listing, links=tuple(link for link in told.links if link.file in named) or listing.links)
     if not listing.links and not listing.sdists:
@@ -103,23 +103,23 @@ def _pointed(where: str, project: str, session: Web, limit: int = web.PAGE) -> S
     return Source(kind="links", url=where, listing=listing, site=_site(listing))
 
 
-def _project(url: str, project: str, session: Web) -> tuple[listings.Listing, str]:
+def _project(url: str, project: str, session: Web) -> tuple[which_links.Listing, str]:
     """(what a project's page lists, its address). A server of plain files gives the HTML: its JSON is asked for too."""
     try:
-        page = session.get(url, limit=web.PAGE, accept=listings.ACCEPT)
+        page = session.get(url, limit=web.PAGE, accept=which_links.ACCEPT)
     except web.AbsentError:
         if urlsplit(url).scheme != "file":
             raise
         page = session.get(urljoin(url, "index.html"), limit=web.PAGE)
-    listing = listings.read(page, project)
-    if page.kind != listings.JSON and listing.links:
+    listing = which_links.read(page, project)
+    if page.kind != which_links.JSON and listing.links:
         with contextlib.suppress(MissingError, InputError):
-            told = listings.read(session.get(urljoin(page.url, "index.json"), limit=web.PAGE), project)
+            told = which_links.read(session.get(urljoin(page.url, "index.json"), limit=web.PAGE), project)
             listing = told if told.links else listing
     return listing, page.url
 
 
-def _site(listing: listings.Listing) -> str | None:
+def _site(listing: which_links.Listing) -> str | None:
     """The root of an index of ours, told by the environments that it names: the folder above `files/`."""
     for link in listing.links:
         folder = urljoin(link.url, ".")
@@ -138,11 +138,11 @@ def _local(path: Path, project: str, session: Web) -> Source:
             listing, _ = _project(base.as_uri() + f"/{project}/", project, session)
             return Source(kind="simple", url=base.as_uri() + "/", listing=listing, site=_site(listing))
     files = sorted(one for one in path.iterdir() if one.name.endswith(".whl"))
-    skipped = [f"{one.name}: {why}" for one in files if (why := listings.wrong(one.name, project))]
-    links = [Link(file=one.name, url=one.as_uri()) for one in files if listings.wrong(one.name, project) is None]
+    skipped = [f"{one.name}: {why}" for one in files if (why := which_links.wrong(one.name, project))]
+    links = [Link(file=one.name, url=one.as_uri()) for one in files if which_links.wrong(one.name, project) is None]
     if not links and not skipped:
         raise _nothing(str(path), project)
-    return Source(kind="folder", url=str(path), listing=listings.Listing(links=tuple(links), skipped=tuple(skipped)))
+    return Source(kind="folder", url=str(path), listing=which_links.Listing(links=tuple(links), skipped=tuple(skipped)))
 
 
 def page_of(source: Source, name: str) -> str:

@@ -1,0 +1,59 @@
+"""A folder as the storage of an index."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wheelmill.errors import InputError
+from wheelmill.storage import Folder
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_what_is_written_is_read_and_has_its_size(tmp_path: Path) -> None:
+    site = Folder(tmp_path / "site")
+    source = tmp_path / "a.whl"
+    source.write_bytes(b"wheel")
+    site.put("files/a+b.whl", source)
+    site.write("simple/a/index.html", b"<a>")
+    assert site.read("files/a+b.whl") == b"wheel"
+    assert site.size("simple/a/index.html") == 3
+    assert (tmp_path / "site/files/a+b.whl").stat().st_mode & 0o777 == 0o644
+
+
+def test_what_is_not_there_is_none_also_below_a_file(tmp_path: Path) -> None:
+    site = Folder(tmp_path)
+    site.write("a", b"")
+    assert site.read("b") is site.size("b") is site.read("a/b") is site.size("a/b") is None
+    site.remove("b")
+
+
+def test_a_prefix_is_letters_and_hidden_files_are_not_listed(tmp_path: Path) -> None:
+    site = Folder(tmp_path)
+    for path in ("simple/index.html", "simple/ab/index.html", "simple/b/index.html", "all.html"):
+        site.write(path, b"")
+    (tmp_path / "simple/.index.html.x").write_bytes(b"half")
+    with site.lock():
+        assert sorted(site.list("")) == ["all.html", "simple/ab/index.html", "simple/b/index.html", "simple/index.html"]
+    assert list(site.list("simple/a")) == ["simple/ab/index.html"]
+    assert list(site.list("nothing/")) == []
+
+
+def test_the_last_file_takes_its_folder_with_it(tmp_path: Path) -> None:
+    site = Folder(tmp_path / "site")
+    site.write("cpu-torch2.9/a/index.html", b"")
+    site.write("cpu-torch2.9/index.html", b"")
+    site.remove("cpu-torch2.9/a/index.html")
+    assert [path.name for path in (tmp_path / "site/cpu-torch2.9").iterdir()] == ["index.html"]
+    site.remove("cpu-torch2.9/index.html")
+    assert list((tmp_path / "site").iterdir()) == []
+
+
+@pytest.mark.parametrize("path", ["", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/"])
+def test_a_path_that_leaves_the_index_is_refused(tmp_path: Path, path: str) -> None:
+    with pytest.raises(InputError, match="no path inside an index"):
+        Folder(tmp_path / "site").write(path, b"")
+    assert list(tmp_path.iterdir()) == []
