@@ -88,11 +88,13 @@ def test_many_releases_are_linked_in_part() -> None:
 def test_how_a_wheel_is_signed() -> None:
     one = NEW[0]
     pages = [
-        write({("fusedops", "1.1.0"): [one]}, signed=signed)[f"wheels/{one.file}.html"].decode()
-        for signed in ({}, {one.file: "key"}, {one.file: "attested"})
+        write({("fusedops", "1.1.0"): [one.model_copy(update={"vouched": by})]})[f"wheels/{one.file}.html"].decode()
+        for by in ((), ("SHA256:abc",), ("github:demo/fusedops@release.yml",))
     ]
     assert ["not signed" in page for page in pages] == [True, False, False]
-    assert ["signed with an offline key" in page for page in pages] == [False, True, False]
+    assert ["signed with the offline key SHA256:abc" in page for page in pages] == [False, True, False]
+    assert ["attested by github:demo/fusedops@release.yml" in page for page in pages] == [False, False, True]
+    assert [".sig" in page for page in pages] == [False, True, False]
     assert [".provenance" in page for page in pages] == [False, False, True]
 
 

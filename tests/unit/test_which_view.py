@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 from pydantic import ValidationError
 
-from wheelmill import facts, which_links, which, which_advice, which_command, which_facts, which_view
+from wheelmill import facts, which, which_advice, which_command, which_facts, which_links, which_view
 from wheelmill.records import Library, Record
 from wheelmill.which_candidate import Link
 from wheelmill.which_index import Source

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     # A name that a shell and an address must quote.
     out = tmp_path_factory.mktemp("web") / "a site's (own) $folder"
-    demo.write(out, records.releases(), records.KNOWN, signed=records.SIGNED)
+    demo.write(out, records.releases(), records.KNOWN)
     return out
 
 

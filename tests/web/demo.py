@@ -32,7 +32,7 @@ def write(
         links = [f'<a href="files/{quote(one.file)}#sha256={one.sha256}">{html.escape(one.file)}</a>' for one in listed]
         put(out / name, ("<!DOCTYPE html><title>links</title>" + "<br>\n".join(links)).encode())
     for one in every:
-        for suffix in ("", ".metadata", ".record.json", ".provenance"):
+        for suffix in ("", ".metadata", ".record.json", ".provenance", ".sig"):
             put(out / "files" / f"{one.file}{suffix}", b"")
 
 
@@ -42,4 +42,4 @@ def put(path: Path, content: bytes) -> None:
 
 
 if __name__ == "__main__":
-    write(Path(sys.argv[1]), records.releases(), records.KNOWN, signed=records.SIGNED)
+    write(Path(sys.argv[1]), records.releases(), records.KNOWN)

@@ -10,7 +10,18 @@ import click
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from wheelmill import facts, which, which_advice, which_command, which_facts, which_index, which_read, which_view
+from wheelmill import (
+    facts,
+    signing,
+    which,
+    which_advice,
+    which_command,
+    which_facts,
+    which_index,
+    which_read,
+    which_verify,
+    which_view,
+)
 from wheelmill.errors import GateError, InputError
 from wheelmill.findings import printable
 from wheelmill.store import write_atomic
@@ -48,6 +59,8 @@ DEEP = 256
 @click.option("--deep", is_flag=True, help="Read wheels' libraries where no record says what they hold.")
 @click.option("--deep-limit", type=click.IntRange(1, 1 << 14), default=DEEP, show_default=True, help="MiB of them.")
 @click.option("--verify", is_flag=True, help="Check who signed the choice.")
+@click.option("--key", "trusted_keys", multiple=True, help="Verify, and trust this key: a .pub file or SHA256:….")
+@click.option("--identity", "identities", multiple=True, help="Verify, and trust this identity: github:owner/repo.")
 @click.option("--require-hashes", "pins", type=click.Path(path_type=Path, dir_okay=False), help="Write the pin there.")
 @click.option("--all", "every", is_flag=True, help="Show the reasons of each candidate.")
 @click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
@@ -64,7 +77,12 @@ def which_(*, name: str, where: str, **options: Any) -> None:
     answer = _answer(env, source, known, wanted, session, limit)
     advice = which_advice.advise(answer, known)
     choice = answer.choice
-    told = verified(choice.candidate) if options["verify"] and choice else None
+    trust = signing.trust(options["trusted_keys"], options["identities"])
+    told = (
+        which_verify.verified(choice.candidate, session, trust)
+        if choice and (options["verify"] or trust.named)
+        else None
+    )
     pinned = _pin(answer, source, options["pins"])
     if options["as_json"]:
         click.echo(json.dumps(which_view.to_json(answer, source, known, advice, told), indent=1))
@@ -79,12 +97,6 @@ def which_(*, name: str, where: str, **options: Any) -> None:
             printable(f"no wheel of {wanted.project} fits this environment{nearest}{only}"),
             remedy=printable(helps) or "`--all` shows the reasons of each; ask the project for a wheel",
         )
-
-
-def verified(candidate: Candidate) -> str:
-    """Who signed a wheel, in a sentence. Raises GateError for a signature that does not hold."""
-    offered = "attestations are offered for it" if candidate.link.provenance else "nothing is offered for it"
-    return f"not verified: this wheelmill checks no signatures ({offered})"
 
 
 def _wanted(name: str, *, pre: bool, strict: bool) -> Wanted:

@@ -84,7 +84,7 @@ def render(change: Change, *, with_variants: bool) -> Iterator[Page]:
     yield "all.html", pages.spliced(found, pages.all_top(), change.files, "")
     yield "simple/index.html", pages.projects("Simple index", change.known)
     yield listing.ROOT, pages.root_json(change.known, environments, variants=with_variants)
-    yield from site.pages(releases, change.known, frozenset(change.files))
+    yield from site.pages(releases, change.known, frozenset(change.files), environments=sorted(environments))
     for project, version in releases.gone:
         yield f"releases/{project}-{version}.html", None
         yield f"data/{project}-{version}.js", None

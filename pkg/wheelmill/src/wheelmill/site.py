@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from packaging.utils import canonicalize_name
@@ -26,7 +26,6 @@ WEB = Path(__file__).parent / "assets"
 ASSETS = ("site.css", "wheelmill.js", "collect.js", "choose.js", "command.js", "landing.js", "release.js", "wheel.js")
 # Releases that the landing page links; the choice on it reaches the others.
 LINKED = 12
-Signature = Literal["attested", "key"]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,19 +49,18 @@ def pages(
     touched: frozenset[str],
     *,
     environments: Sequence[str] = (),
-    signed: Mapping[str, Signature] | None = None,
     brand: Brand | None = None,
 ) -> Iterator[tuple[str, bytes]]:
     """(path in the index, content) of each page for people that changes.
 
     `releases` holds all records of each touched release by project and public version, `known` every project's public
     versions, newest first, `touched` the names of wheels whose page is wanted. `environments` are those that have a
-    find-links page; `signed` tells how a wheel is signed, by file name. A page depends on its own wheel or release,
+    find-links page. A page depends on its own wheel or release,
     the landing page on `known` and `environments`, and nothing on the order of records. What a page leads to comes
     before it, so that pages written in this order never lead to a missing one. Raises InputError for a name
     that cannot be a path of the index.
     """
-    look = _Look(brand=brand or Brand(), signed=signed or {}, table=facts.load())
+    look = _Look(brand=brand or Brand(), table=facts.load())
     for name in ASSETS:
         yield f"assets/{name}", (WEB / name).read_bytes()
     yield "assets/cards.js", site_rows.script("facts", _facts(look.table))
@@ -85,7 +83,6 @@ class _Look:
     """What pages show besides records."""
 
     brand: Brand
-    signed: Mapping[str, Signature]
     table: facts.Facts
 
 
@@ -103,8 +100,10 @@ def _release(project: str, version: str, records: Sequence[Record], look: _Look)
 
 
 def _wheel(record: Record, look: _Look) -> bytes:
-    signed = look.signed.get(record.file)
-    return _render("wheel.html", brand=look.brand, root="../", wheel=site_view.wheel(record), signed=signed)
+    keys = [one for one in record.vouched if one.startswith("SHA256:")]
+    identities = [one for one in record.vouched if one not in keys]
+    wheel = site_view.wheel(record)
+    return _render("wheel.html", brand=look.brand, root="../", wheel=wheel, keys=keys, identities=identities)
 
 
 def _landing(known: Mapping[str, Sequence[str]], environments: Sequence[str], brand: Brand) -> bytes:

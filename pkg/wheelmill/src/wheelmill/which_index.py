@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from wheelmill import which_links, web
+from wheelmill import web, which_links
 from wheelmill.errors import InputError, MissingError
 from wheelmill.which_candidate import Link
 
