@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from wheelmill import entries, pages, records
+from wheelmill import storage as storing
 from wheelmill.errors import InputError
 from wheelmill.records import Record
 
@@ -128,8 +129,7 @@ class Current:
 
     def holds(self, file: str, wanted: str) -> bool:
         """Whether the file is there with those bytes."""
-        content = self.storage.read(f"files/{file}")
-        return content is not None and sha256(content) == wanted
+        return storing.sha256(self.storage, f"files/{file}") == wanted
 
 
 def sha256(content: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from filelock import FileLock
 
 from wheelmill.errors import InputError
-from wheelmill.store import copy_atomic, write_atomic
+from wheelmill.store import copy_atomic, file_sha256, write_atomic
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -75,6 +76,10 @@ class Folder:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
+    def sha256(self, path: str) -> str | None:
+        """The SHA-256 of a file, which may be larger than memory; None where there is none."""
+        return file_sha256(self._at(path)) if self.size(path) is not None else None
+
     def list(self, prefix: str) -> Iterator[str]:
         parent, _, begin = prefix.rpartition("/")
         top = self._at(parent) if parent else self.root
@@ -112,3 +117,11 @@ class Folder:
                 remedy="name files as `files/NAME.whl`, without `..` and without a leading `/`",
             )
         return self.root / path
+
+
+def sha256(storage: Storage, path: str) -> str | None:
+    """The SHA-256 of a file wherever it lies, read anew; None where there is none."""
+    if isinstance(storage, Folder):
+        return storage.sha256(path)
+    content = storage.read(path)
+    return None if content is None else hashlib.sha256(content).hexdigest()
