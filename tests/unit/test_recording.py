@@ -87,6 +87,14 @@ def test_environments_are_those_where_it_was_measured(wheel: Path) -> None:
     assert [one.result for one in record.cover] == ["pass", "fail"]
 
 
+def test_a_time_that_cannot_be_is_refused(wheel: Path) -> None:
+    found = {"card": "H200", "milliseconds": {"median": 0}}
+    row = {"gate": "bench", "operator": "f", "device": "cuda", "result": "pass", "found": found}
+    beside(wheel, ".gates.json", {**GATES, "sha256": file_sha256(wheel), "rows": [row]})
+    with pytest.raises(InputError, match="cannot be recorded"):
+        recording.read(wheel)
+
+
 def test_a_manifest_that_does_not_say_how_is_no_build(tmp_path: Path) -> None:
     wheel = add(tmp_path, "1.0", ["cpu-torch2.11"], engine=None)
     assert recording.read(wheel).record.build is None

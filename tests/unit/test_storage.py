@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING
 
 import pytest
 
 from wheelmill.errors import InputError
-from wheelmill.storage import Folder
+from wheelmill.storage import Folder, sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,6 +23,13 @@ def test_what_is_written_is_read_and_has_its_size(tmp_path: Path) -> None:
     assert site.read("files/a+b.whl") == b"wheel"
     assert site.size("simple/a/index.html") == 3
     assert (tmp_path / "site/files/a+b.whl").stat().st_mode & 0o777 == 0o644
+
+
+def test_a_hash_is_read_from_the_file(tmp_path: Path) -> None:
+    site = Folder(tmp_path)
+    site.write("a", b"1")
+    assert sha256(site, "a") == hashlib.sha256(b"1").hexdigest()
+    assert sha256(site, "b") is None
 
 
 def test_what_is_not_there_is_none_also_below_a_file(tmp_path: Path) -> None:

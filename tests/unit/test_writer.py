@@ -376,6 +376,7 @@ def test_a_folder_that_is_no_index_loses_nothing(tmp_path: Path, dist: Path) -> 
         ("simple/index.json", '{"projects": [{"name": "../x", "_wheelmill": {"versions": []}}]}'),
         ("simple/demo/index.json", '{"files": [{"_wheelmill": {}}]}'),
         ("simple/demo/index.json", '{"files": 3}'),
+        ("simple/demo/index.json", '{"files": [{"filename": "<b>-variants.json", "hashes": {}, "size": 1}]}'),
         ("all.html", "<html>"),
         ("cu130-torch2.11.html", "another page"),
         ("cu130-torch2.11/index.json", '{"projects": [{"name": "a/b"}]}'),
@@ -388,9 +389,11 @@ def test_an_index_that_cannot_be_read_is_refused_and_written_anew(
 ) -> None:
     (site.root / path).write_text(content)
     adding(dist)
+    before = tree(site.root)
     with pytest.raises(InputError, match="of the index") as caught:
         write(dist, site)
     assert "--full" in caught.value.remedy
+    assert tree(site.root) == before
     write(dist, site, full=True)
     assert tree(site.root) == full(dist, tmp_path / "fresh")
 

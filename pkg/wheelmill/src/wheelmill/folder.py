@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
@@ -18,7 +19,6 @@ from wheelmill.errors import GateError, InputError, MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from pathlib import Path
     from typing import Any
 
     from wheelmill.listing import Current
@@ -75,7 +75,8 @@ def stamps(dist: Path) -> dict[str, str]:
         for one in rows:
             name, mark, suffix = one.name.partition(".whl")
             if mark and suffix in BESIDE:
-                stat = one.stat()
+                # A link that leads nowhere is a wheel that cannot be read, and is told of when it is.
+                stat = one.stat(follow_symlinks=not one.is_symlink() or Path(one.path).exists())
                 found.setdefault(name + mark, []).append(f"{suffix}:{stat.st_size}:{stat.st_mtime_ns}")
     # What lies beside no wheel is nothing of an index.
     return {name: " ".join(sorted(row)) for name, row in sorted(found.items()) if any(one[0] == ":" for one in row)}

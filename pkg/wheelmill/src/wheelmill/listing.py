@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -50,6 +50,26 @@ class _Root(BaseModel):
     ours: _Ours = Field(alias="_wheelmill")
 
 
+class _Hashes(BaseModel):
+    sha256: records.Sha256
+
+
+class Attached(BaseModel):
+    """A file of a project's page that is no wheel: variant metadata, which lies beside the page."""
+
+    filename: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+!-]*-variants\.json$")]
+    hashes: _Hashes
+    size: Annotated[int, Field(ge=0)]
+
+    def to_json(self) -> dict[str, Any]:
+        """The file as PEP 691 writes it."""
+        return {
+            "filename": self.filename,
+            "url": entries.quoted(self.filename),
+            **self.model_dump(exclude={"filename"}),
+        }
+
+
 class Pending(BaseModel):
     version: int = 1
     files: tuple[records.File, ...]
@@ -81,7 +101,7 @@ class Current:
     environments: frozenset[str] = frozenset()
     _lines: dict[str, list[bytes]] = field(default_factory=dict)
     _projects: dict[str, dict[str, Entry]] = field(default_factory=dict)
-    _attached: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    _attached: dict[str, list[Attached]] = field(default_factory=dict)
 
     def project(self, name: str) -> dict[str, Entry]:
         """The entries of a project by file."""
@@ -89,7 +109,7 @@ class Current:
             self._projects[name], self._attached[name] = _project(self.storage, name)
         return dict(self._projects[name])
 
-    def attached(self, name: str) -> list[dict[str, Any]]:
+    def attached(self, name: str) -> list[Attached]:
         """The files of a project's page that are no wheels."""
         self.project(name)
         return self._attached[name]
@@ -177,13 +197,15 @@ def _unreadable(path: str, error: Exception) -> InputError:
     return InputError(f"{path} of the index cannot be read, so nothing can be added to it: {error}", remedy=REMEDY)
 
 
-def _project(storage: Storage, name: str) -> tuple[dict[str, Entry], list[dict[str, Any]]]:
+def _project(storage: Storage, name: str) -> tuple[dict[str, Entry], list[Attached]]:
     path = f"simple/{name}/index.json"
 
-    def parse(content: bytes) -> tuple[dict[str, Entry], list[dict[str, Any]]]:
+    def parse(content: bytes) -> tuple[dict[str, Entry], list[Attached]]:
         rows = json.loads(content)["files"]
         found = [entries.from_json(row) for row in rows if "_wheelmill" in row]
-        return {one.file: one for one in found}, [row for row in rows if "_wheelmill" not in row]
+        return {one.file: one for one in found}, [
+            Attached.model_validate(row) for row in rows if "_wheelmill" not in row
+        ]
 
     content = storage.read(path)
     return ({}, []) if content is None else _parsed(path, content, parse)

@@ -8,7 +8,7 @@ from email.parser import BytesParser
 from typing import TYPE_CHECKING, Any, Literal
 
 from packaging.utils import parse_wheel_filename
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from wheelmill import entries, index, records, signing
 from wheelmill.change import Source
@@ -138,13 +138,16 @@ def describe(file: File) -> Wheel:
     cover = _beside(file, index.COVER, index.Cover, notes)
     audit = _beside(file, AUDIT, _Audit, notes)
     gates = _beside(file, GATES, _Gates, notes)
-    known = {
-        "build": _build(file.path),
-        "audit": _audited(file.path) if audit is None else records.Audit.model_validate(audit.model_dump()),
-        "cover": cover.cells if cover else None,
-        "gates": _gates(gates) if gates else None,
-        "vouched": _vouched(file),
-    }
+    try:
+        known = {
+            "build": _build(file.path),
+            "audit": _audited(file.path) if audit is None else records.Audit.model_validate(audit.model_dump()),
+            "cover": cover.cells if cover else None,
+            "gates": _gates(gates) if gates else None,
+            "vouched": _vouched(file),
+        }
+    except ValidationError as error:
+        raise InputError(f"{file.path.name} cannot be recorded: {error}", remedy=index.REMEDY) from error
     record = plain(file).model_copy(update=known)
     return Wheel(record=record, source=source(file), proven=file.proven, notes=tuple(notes))
 

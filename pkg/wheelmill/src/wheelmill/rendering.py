@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
+from typing import TYPE_CHECKING
 
 from wheelmill import listing, pages, site, variants
 from wheelmill.errors import InputError
+from wheelmill.listing import Attached
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -101,13 +101,13 @@ def _complete(change: Change, releases: Releases, *, with_variants: bool) -> Ite
         made = _variants(project, releases) if with_variants else {}
         yield from ((f"{folder}/{name}", content) for name, content in made.items())
         old = change.current.attached(project) if with_variants and not change.current.whole else []
-        extra = [row for row in old if row["filename"] not in touched]
+        extra = [one for one in old if one.filename not in touched]
         extra += [_attached(name, content) for name, content in made.items()]
-        extra.sort(key=lambda row: str(row["filename"]))
+        rows = [one.to_json() for one in sorted(extra, key=lambda one: one.filename)]
         anchors = "".join(
-            f'<a href="{row["url"]}#sha256={row["hashes"]["sha256"]}">{row["filename"]}</a><br>\n' for row in extra
+            f'<a href="{row["url"]}#sha256={row["hashes"]["sha256"]}">{row["filename"]}</a><br>\n' for row in rows
         )
-        yield f"{folder}/index.json", pages.project_json(project, found, extra) if found else None
+        yield f"{folder}/index.json", pages.project_json(project, found, rows) if found else None
         page = pages.links(pages.project_top(project), found, "../../", anchors) if found else None
         yield f"{folder}/index.html", page
         for name in sorted(touched - made.keys()):
@@ -124,9 +124,10 @@ def _variants(project: str, releases: Releases) -> dict[str, bytes]:
     return {name: content for name, content in found.items() if content is not None}
 
 
-def _attached(name: str, content: bytes) -> dict[str, Any]:
-    hashes = {"sha256": listing.sha256(content)}
-    return {"filename": name, "url": quote(name), "hashes": hashes, "size": len(content)}
+def _attached(name: str, content: bytes) -> Attached:
+    return Attached.model_validate(
+        {"filename": name, "hashes": {"sha256": listing.sha256(content)}, "size": len(content)}
+    )
 
 
 def _lines(change: Change, path: str, top: bytes) -> list[bytes]:

@@ -103,6 +103,10 @@ def _write(
 ) -> None:
     """Everything but the removal of files."""
     storage, found = change.current.storage, change.files
+    made: Iterable[rendering.Page] = rendering.render(change, with_variants=with_variants)
+    if not change.current.whole:
+        # A page that cannot be read is found out before anything is written. A whole write reads none, and is large.
+        made = list(made)
     storage.write(PENDING, _dumped(Pending(files=tuple(found))))
     storage.remove(SEEN)
     for file in found:
@@ -110,7 +114,7 @@ def _write(
             _files(change, file, sources.get(file))
     # A page that goes is removed once no other page leads to it.
     gone, kept = [], []
-    for path, content in rendering.render(change, with_variants=with_variants):
+    for path, content in made:
         if content is None:
             gone.append(path)
             continue
