@@ -186,8 +186,9 @@ def test_only_what_changes_is_written(dist: Path, site: Folder) -> None:
     assert write(dist, site).changed == ()
 
 
-@pytest.mark.parametrize("grace", [dt.timedelta(0), DAY], ids=["at once", "a day"])
-@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize(
+    ("step", "grace"), [*((step, dt.timedelta(0)) for step in STEPS), (taking_out, DAY), (other_bytes, DAY)]
+)
 def test_a_kill_at_any_operation_leaves_a_sound_index_that_the_next_run_mends(
     tmp_path: Path, dist: Path, site: Folder, step: Callable[[Path], None], grace: dt.timedelta
 ) -> None:

@@ -60,7 +60,7 @@ def pages(
     before it, so that pages written in this order never lead to a missing one. Raises InputError for a name
     that cannot be a path of the index.
     """
-    look = _Look(brand=brand or Brand(), table=facts.load())
+    look = _Look(brand=brand or Brand(), table=_table())
     for name in ASSETS:
         yield f"assets/{name}", (WEB / name).read_bytes()
     yield "assets/cards.js", site_rows.script("facts", _facts(look.table))
@@ -146,6 +146,11 @@ def _facts(table: facts.Facts) -> dict[str, Any]:
     drivers = {tag: int(row.driver) for tag, row in table.cuda.items() if row.driver}
     pythons = {minor: list(row.python) for minor, row in table.torch.items()}
     return {"gpus": gpus, "ptx": ptx, "tegra": sorted(known.tegra), "drivers": drivers, "pythons": pythons}
+
+
+@cache
+def _table() -> facts.Facts:
+    return facts.load()
 
 
 @cache
