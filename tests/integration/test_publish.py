@@ -121,7 +121,8 @@ def links(endpoint: str, bucket: str) -> set[str]:
             status, content = s3_server.fetched(url)
             assert status == 200, f"{path} links to {link}, which is not there"
             assert fragment in {"", f"sha256={index_wheels.hashlib.sha256(content).hexdigest()}"}
-            found.add(unquote(url.rpartition("/")[2]))
+            if url.endswith(".whl"):  # beside it, pages for people link its METADATA, record and signature
+                found.add(unquote(url.rpartition("/")[2]))
     return found
 
 

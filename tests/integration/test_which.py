@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 import pytest
-from tests import audit_wheels
+from tests import audit_wheels, index_wheels
 
-from wheelmill import index
+from wheelmill import folder, index
 from wheelmill.__main__ import main
 from wheelmill.records import RECORD
+from wheelmill.storage import Folder
 
 from .conftest import command
 
@@ -122,49 +123,20 @@ def add_wheel(folder: Path, name: str, *requires: str, environments: tuple[str, 
     return path
 
 
-def record(path: Path, environments: list[str], sass: list[str]) -> dict[str, Any]:
-    needed = [f"libcudart.so.{'13' if 'cu130' in path.name else '12'}"]
-    library = {"sass": sass, "needed": needed, "torch_abi": "stable", "min_torch": "2.10.0", "glibc": "2.14"}
-    version = path.name.split("-")[1]
-    return {
-        "version": 1,
-        "file": path.name,
-        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-        "size": path.stat().st_size,
-        "project": "demo",
-        "release": version,
-        "requires": ["torch>=2.10"],
-        "environments": environments,
-        "audit": {"verdict": "pass", "libraries": {"demo/libdemo.so": library}},
-    }
-
-
 @pytest.fixture
 def site(tmp_path: Path, server: tuple[str, type[Handler], Path]) -> Path:
-    """A site of two wheels as docs/index-format.md says: pages, and the JSON and the records that lie beside them."""
+    """A written site of two wheels."""
     dist, root = tmp_path / "dist", server[2]
-    for name, cuda, torches in ((CU130, "cu130", ("2.10", "2.11")), (CU128, "cu128", ("2.10", "2.11"))):
-        add_wheel(dist, name, "torch>=2.10", environments=tuple(f"{cuda}-torch{one}" for one in torches))
-    files, faults = index.collect(dist)
-    assert not faults
-    index.write(files, root)
-    entries = []
-    for file in files:
-        body = json.dumps(record(file.path, list(file.environments), ["80", "90"])).encode()
-        (root / "files" / f"{file.path.name}{RECORD}").write_bytes(body)
-        digest = hashlib.sha256(file.metadata).hexdigest()
-        ours = {"record": hashlib.sha256(body).hexdigest(), "environments": list(file.environments)}
-        entries.append(
-            {
-                "filename": file.path.name,
-                "url": f"../../files/{file.path.name.replace('+', '%2B')}",
-                "hashes": {"sha256": file.sha256},
-                "core-metadata": {"sha256": digest},
-                "_wheelmill": ours,
-            }
+    for name, cuda in ((CU130, "cu130"), (CU128, "cu128")):
+        version = name.split("-")[1]
+        wheel = index_wheels.add(
+            dist, version, [f"{cuda}-torch2.10", f"{cuda}-torch2.11"], requires=("torch>=2.10",), cuda=cuda
         )
-    listing = {"meta": {"api-version": "1.1"}, "name": "demo", "versions": [], "files": entries}
-    (root / "simple" / "demo" / "index.json").write_text(json.dumps(listing))
+        assert wheel.name == name
+        library = {"sass": ["80", "90"], "needed": [f"libcudart.so.{cuda[2:4]}"], "torch_abi": "stable"}
+        libraries = {"demo/libdemo.so": {**library, "min_torch": "2.10.0", "glibc": "2.14"}}
+        index_wheels.change(wheel, ".audit.json", libraries=libraries)
+    folder.write(dist, Folder(root))
     return root
 
 
