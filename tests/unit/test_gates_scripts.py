@@ -219,7 +219,7 @@ def test_a_tensor_that_torch_holds_at_the_end_is_no_leak_of_the_operators() -> N
 
 def test_torchs_own_kernels_are_told_and_not_blamed_on_the_operator() -> None:
     kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, T2, T3)"
-    text = LOG.replace("demo::write_kernel(float *, int)", kernel)
+    text = LOG.replace("demo::write_kernel(float *, int)", kernel).replace("libdemo.so", "libtorch_cuda.so")
     row = judge("initcheck", text)
     assert row["result"] == "pass"
     assert "at::native::vectorized_elementwise_kernel" in row["left_out"][0]
@@ -242,6 +242,103 @@ def test_a_tool_that_did_not_finish_is_no_pass() -> None:
     assert judge("memcheck", unknown)["result"] == "fail"
     died = {**PASSED, "result": "hang", "reason": "it hung while calling"}
     assert judge("memcheck", CLEAN, row=died)["reason"] == "memcheck: it hung while calling"
+
+
+@pytest.mark.parametrize(
+    ("line", "kernel"),
+    [
+        ("at demo::scale(float *, int)+0x70 in scale.cu:6", "demo::scale(float *, int)"),
+        ("at scale_kernel+0x15520", "scale_kernel"),
+        ("at scale():0x160 in memcheck_demo.cu:6", "scale()"),
+        ("at 0x70 in demo::scale(float*, int)", "demo::scale(float*, int)"),
+        ("at 0xc0 in /tmp/scale.cu:17:scale(float*)", "scale(float*)"),
+        ("at inner()+0xb0 in a.cu:39\n=========         Device Frame: outer()+0x30 in a.cu:44", "outer()"),
+        ("at 0x79d8", None),
+    ],
+)
+def test_a_kernel_is_named_in_the_words_of_each_version_of_the_tool(line: str, kernel: str | None) -> None:
+    text = LOG.replace("at demo::write_kernel(float *, int)+0x70", line)
+    assert next(gates_sanitize.reports(text)).kernel == kernel
+
+
+FRAMES = """\
+=========     Host Frame: [0x332470]
+=========                in /usr/lib/x86_64-linux-gnu/libcuda.so.1
+=========     Host Frame:__cudart803 [0x115ab]
+=========                in /opt/torch/lib/libcudart-1b2c3d.so.13
+=========     Host Frame:launch [0x1]
+=========                in /opt/{library}
+=========     Host Frame:call [0x1]
+=========                in /opt/libdemo.so
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "kernel", "result"),
+    [
+        ("libdemo.so", "void at::native::elementwise<4, demo::Scale>(int)", "fail"),
+        ("libdemo.so", "void cub::DeviceScanKernel<float>(int)", "fail"),
+        ("libtorch_cuda.so", "void at::native::elementwise<4>(int)", "pass"),
+        ("libcublasLt.so.13", "sm90_xmma_gemm_f32(int)", "pass"),
+        ("libother.so", "other::kernel(int)", "fail"),
+        ("libother.so", "void at::native::elementwise<4>(int)", "pass"),
+    ],
+)
+def test_a_kernel_is_of_the_library_that_launched_it(library: str, kernel: str, result: str) -> None:
+    frame = "=========         Host Frame: launch [0x1] in libdemo.so\n"
+    text = LOG.partition("========= Program hit")[0].replace("demo::write_kernel(float *, int)", kernel)
+    old = text.replace(frame, FRAMES.format(library=library)) + "========= ERROR SUMMARY: 1 error\n"
+    assert judge("memcheck", old)["result"] == result
+    new = text.replace("libdemo.so", library) + "========= ERROR SUMMARY: 1 error\n"
+    assert judge("memcheck", new)["result"] == result
+
+
+def test_what_torch_itself_asked_for_and_was_refused_is_no_fault() -> None:
+    refused = '========= Program hit cudaErrorInvalidValue (error 1) due to "no" on CUDA API call to cudaFree.\n'
+    refused += "=========     Saved host backtrace up to driver entry point at error\n"
+    end = "=========\n========= ERROR SUMMARY: 1 error\n"
+    torchs = refused + FRAMES.format(library="libc10_cuda.so")
+    assert judge("memcheck", torchs + end)["result"] == "pass"
+    assert judge("memcheck", refused + FRAMES.format(library="libdemo.so") + end)["result"] == "fail"
+
+
+def test_a_race_that_is_a_warning_is_a_report_and_a_warning_of_the_tool_is_told() -> None:
+    for head in ("Warning: Race reported between", "WARNING: Race reported between"):
+        row = judge("racecheck", RACE.replace("Error: Race reported between", head))
+        assert row["result"] == "fail"
+        assert "demo::scan(float *)" in row["reason"]
+    warning = "Warning: Detected overflow of tracked cuda::barrier structures. Results might be incorrect."
+    row = judge("synccheck", CLEAN.replace("========= ERROR", f"========= {warning}\n========= ERROR"))
+    assert row["result"] == "pass"
+    assert row["left_out"] == [f"synccheck warns: {warning}"]
+
+
+def test_what_is_beyond_the_tools_limit_may_be_the_operators() -> None:
+    """Leaks of torch's tensors come first, and the operator's would not be printed."""
+    left = "========= ERROR SUMMARY: 332 errors were not printed. Use --print-limit option to adjust the number\n"
+    row = judge("memcheck", LEAK.format(library="libtorch_cuda.so") + left)
+    assert (row["result"], row["missing"]) == ("not-run", True)
+    assert "left 332 reports out" in row["reason"]
+    assert judge("memcheck", LEAK.format(library="libdemo.so") + left)["result"] == "fail"
+
+
+# As compute-sanitizer 2025.3 prints it of a program that aborts.
+ABORTED = """\
+========= COMPUTE-SANITIZER
+@sample torch.float32, no_chunk
+========= Error: process didn't terminate successfully
+=========     The application may have hit an error when dereferencing Unified Memory from the host.
+========= Target application returned an error
+========= ERROR SUMMARY: 0 errors
+"""
+
+
+def test_a_crash_under_a_tool_is_a_crash() -> None:
+    died = gates_driver.ended({"at": "calling it on torch.float32, no_chunk"}, 255, None)
+    row = judge("memcheck", ABORTED, row=died)
+    assert (row["result"], row["missing"]) == ("crash", False)
+    assert row["reason"] == "memcheck: the process ended with status 255 while calling it on torch.float32, no_chunk"
+    assert judge("memcheck", ABORTED)["result"] == "not-run", "it is no pass, whatever the process said"
 
 
 def test_times_that_differ_by_chance_and_those_that_do_not() -> None:
