@@ -14,8 +14,10 @@ from wheelmill import gates_driver, gates_gpu, gates_runner, gates_sanitize
 if TYPE_CHECKING:
     from pathlib import Path
 
+PROCESS = gates_runner.sibling("gates_process")
 CARD = {"name": "a card", "capability": [9, 0], "memory": 1}
 TOLD: dict[str, Any] = {"torch_cuda": "13.0", "driver": 13000, "cards": [CARD], "error": None}
+NO_IMAGE = "CUDA error: no kernel image is available for execution on the device"
 TARGETS = {"sass": ["80", "90"], "ptx": ["90"]}
 
 
@@ -33,6 +35,8 @@ def test_a_gpu_that_can_be_used() -> None:
         ({"cards": []}, "no-device", "it shows none"),
         ({"error": "no such device"}, "no-device", "no such device"),
         ({"cards": [{**CARD, "capability": [7, 5]}]}, "card-old", r"7\.5, and the wheel holds code for 80, 90, 90 as"),
+        ({"cards": [{**CARD, "capability": [7, 0]}], "error": NO_IMAGE}, "card-old", r"7\.0, and the wheel holds code"),
+        ({"error": NO_IMAGE}, "card-old", r"compute capability 9\.0, for which the torch here holds no code"),
     ],
 )
 def test_each_reason_why_a_gpu_cannot_be_used_is_told_apart(change: dict[str, Any], kind: str, words: str) -> None:
@@ -107,15 +111,41 @@ def test_what_is_not_run_and_whether_something_is_missing_for_it() -> None:
 
 def test_a_process_that_died_is_told_by_how_and_at_what() -> None:
     at = {"at": "computing"}
-    assert gates_driver.ended(at, -6, None)["reason"] == "killed by SIGABRT while computing"
-    assert gates_driver.ended(at, 3, None)["reason"] == "the process ended with status 3 while computing"
-    assert gates_driver.ended(at, -15, 30.0)["result"] == "hang"
-    assert gates_driver.ended({"at": "the end", "result": "pass", "reason": None}, 0, None)["result"] == "pass"
+    assert PROCESS.ended(at, -6, None)["reason"] == "killed by SIGABRT while computing"
+    assert PROCESS.ended(at, 3, None)["reason"] == "the process ended with status 3 while computing"
+    assert PROCESS.ended(at, -15, 30.0)["result"] == "hang"
+    assert PROCESS.ended({"at": "the end", "result": "pass", "reason": None}, 0, None)["result"] == "pass"
+
+
+@pytest.mark.parametrize("at", ["starting", "importing torch", "starting the GPU"])
+def test_what_dies_before_the_operator_is_called_is_no_fault_of_it(at: str) -> None:
+    for status, hung in ((-9, None), (1, None), (-15, 300.0)):
+        row = PROCESS.ended({"at": at}, status, hung)
+        assert (row["result"], row["missing"]) == ("not-run", True)
+        assert at in row["reason"]
+    assert PROCESS.ended({"at": "importing the wheel's modules"}, -11, None)["result"] == "crash"
+    assert "signal 50" in PROCESS.ended({"at": "computing"}, -50, None)["reason"], "it has no name"
+
+
+def test_what_would_steer_a_unit_is_not_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steering = ("CUDA_LAUNCH_BLOCKING", "TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "PYTEST_ADDOPTS")
+    for name in (*steering, "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_ALLOC_CONF", "PYTHONOPTIMIZE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    run: Any = SimpleNamespace(job={"paths": ["/there"]}, out=tmp_path)
+    env = PROCESS.environment(run, "robust")
+    assert not [name for name in env if name in steering or name.startswith("PYTORCH_") or name == "PYTHONOPTIMIZE"]
+    assert env["CUDA_VISIBLE_DEVICES"] == "1"
+    assert PROCESS.environment(run, "sanitize")["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
 
 
 def test_a_lost_device_is_a_crash() -> None:
     lost = RuntimeError("CUDA error: an illegal memory access was encountered")
     assert gates_runner.judged(lost)[0] == "crash"
+    refused = "CUDA error: operation failed due to a previous error during capture\n"
+    every = "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+    assert gates_runner.judged(RuntimeError(refused + every))[0] == "fail", "torch says so of every error"
+    assert gates_runner.judged(RuntimeError("CUDA error: device-side assert triggered\n" + every))[0] == "crash"
     assert gates_runner.judged(RuntimeError("no"))[0] == "fail"
     assert gates_runner.judged(gates_runner.GateFault("wrong")) == ("fail", "wrong")
 
@@ -334,7 +364,7 @@ ABORTED = """\
 
 
 def test_a_crash_under_a_tool_is_a_crash() -> None:
-    died = gates_driver.ended({"at": "calling it on torch.float32, no_chunk"}, 255, None)
+    died = PROCESS.ended({"at": "calling it on torch.float32, no_chunk"}, 255, None)
     row = judge("memcheck", ABORTED, row=died)
     assert (row["result"], row["missing"]) == ("crash", False)
     assert row["reason"] == "memcheck: the process ended with status 255 while calling it on torch.float32, no_chunk"

@@ -27,7 +27,9 @@ BAD = ("fail", "crash", "hang")
 # What runs beside the wheel; copied together, for any machine with torch.
 SCRIPTS = tuple(
     Path(__file__).with_name(f"gates_{name}.py")
-    for name in ("runner", "driver", "values", "robust", "robust_cuda", "gpu", "sanitize", "bench", "pytest")
+    for name in (
+        *("runner", "driver", "process", "gpu", "values", "robust", "robust_cuda", "sanitize", "bench", "pytest"),
+    )
 )
 
 

@@ -97,7 +97,10 @@ def scripts(folder: Path) -> Path:
 def run(
     store: Store, one: Subject, asked: Asked, beside: Beside, log: Path, tell: Callable[[str], None], *, fresh: bool
 ) -> dict[str, Any]:
-    """Run a job on this machine and return what the scripts told."""
+    """Run a job on this machine and return what the scripts told. Nothing of it is left running.
+
+    What a kill of this process itself leaves is ended by the next run that opens the store.
+    """
     tests = None if asked.tests is None else str(asked.tests.resolve())
     job = gates.job(one, asked, paths=[str(path) for path in beside.paths], tests=tests)
     out = folder_of(store, job, f"host {beside.python}")
@@ -105,8 +108,11 @@ def run(
         runner = scripts(out / "scripts")
         write_json(out / "job.json", job)
         command = [str(beside.python), str(runner), "--drive", str(out / "job.json"), str(out)]
-        with following(log, tell):
-            proc.run([*command, *(["--fresh"] if fresh else [])], log=log, env=_environment(beside), cwd=out)
+        with store.work("gates") as work, following(log, tell):
+            try:
+                proc.run([*command, *(["--fresh"] if fresh else [])], log=log, env=_environment(beside), cwd=out)
+            finally:
+                proc.end_orphans(work)  # units are sessions of their own
         return result(out)
 
 
