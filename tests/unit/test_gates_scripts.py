@@ -395,10 +395,13 @@ def test_a_time_beyond_the_threshold_fails_and_one_below_does_not() -> None:
         job = {"baseline": baseline, "threshold": 0.1}
         return SimpleNamespace(job=job, name="one", found={}, left_out=left, leave_out=left.append)
 
-    accepted = {"card": "a card", "operators": {"one": {"milliseconds": before}}}
-    bench.judge(unit(accepted), "a card", bench.spread([draw.gauss(1.05, 0.02) for _ in range(50)]))
+    accepted = {"card": "a card", "operators": {"one": {"sample": "large", "milliseconds": before}}}
+    bench.judge(unit(accepted), "a card", "large", bench.spread([draw.gauss(1.05, 0.02) for _ in range(50)]))
     with pytest.raises(gates_runner.GateFault, match=r"[12]\.\d\d times the accepted"):
-        bench.judge(unit(accepted), "a card", bench.spread([draw.gauss(2.0, 0.02) for _ in range(50)]))
+        bench.judge(unit(accepted), "a card", "large", bench.spread([draw.gauss(2.0, 0.02) for _ in range(50)]))
     other = unit(accepted)
-    bench.judge(other, "another card", before)
+    bench.judge(other, "another card", "large", before)
     assert "none is known of it on another card" in other.left_out[0]
+    smaller = unit(accepted)
+    bench.judge(smaller, "a card", "small", before)
+    assert "that is of the sample large, and this of small" in smaller.left_out[0]

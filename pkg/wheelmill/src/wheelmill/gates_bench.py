@@ -99,14 +99,17 @@ def bench(unit: Unit) -> None:
     card = torch.cuda.get_device_name()
     unit.found.update(card=card, sample=name, milliseconds=own, reference=other)
     unit.found["of_reference"] = own["median"] / other["median"]
-    judge(unit, card, own)
+    judge(unit, card, name, own)
 
 
-def judge(unit: Unit, card: str, own: dict[str, Any]) -> None:
+def judge(unit: Unit, card: str, sample: str, own: dict[str, Any]) -> None:
     """Raises GateFault for a time beyond the threshold, significantly, by more than an event tells apart."""
     accepted = unit.job["baseline"]
     if accepted is None or accepted["card"] != card or unit.name not in accepted["operators"]:
         unit.leave_out(f"comparison with the last accepted time: none is known of it on {card}")
+        return
+    if (other := accepted["operators"][unit.name]["sample"]) != sample:
+        unit.leave_out(f"comparison with the last accepted time: that is of the sample {other}, and this of {sample}")
         return
     before = accepted["operators"][unit.name]["milliseconds"]
     ratio, chance = own["median"] / before["median"], slower(own["values"], before["values"])
