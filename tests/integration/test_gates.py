@@ -127,6 +127,11 @@ def test_the_projects_own_tests_run_against_the_installed_wheel(tmp_path: Path) 
     code, made, _ = run(path, "--gates", "pytest", "--tests", tests, "--fresh")
     assert code == 1
     assert "1 of 2 failed, first test_it.py::test_bad" in made["rows"][0]["reason"]
+    (tmp_path / "conftest.py").write_text("raise ImportError('what lies above the tests')\n")
+    skipping = "import pytest\n\ndef test_skipped():\n    pytest.skip('no')\n"
+    (tests / "test_it.py").write_text(f"{good}\n{skipping}")
+    code, made, _ = run(path, "--gates", "pytest", "--tests", tests, "--fresh")
+    assert (code, made["rows"][0]["left_out"]) == (0, ["1 tests were skipped"])
     (tests / "test_it.py").write_text("import os\n\ndef test_dies():\n    os.abort()\n")
     code, made, _ = run(path, "--gates", "pytest", "--tests", tests, "--fresh")
     assert made["rows"][0]["reason"] == "killed by SIGABRT while running test_it.py::test_dies"

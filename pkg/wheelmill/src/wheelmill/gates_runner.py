@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 # The siblings share this very module, whatever it runs as: its exceptions are theirs.
 sys.modules.setdefault("gates_runner", sys.modules[__name__])
 COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx", "torch.testing._internal.optests")
-STARTING = "starting the GPU"
+STARTING, LOADING = "starting the GPU", "importing pytest"
 HERE = Path(__file__).resolve().parent
 # What a unit does before anything of the operator is called: what goes wrong there is missing here, and no fault of it.
-BEFORE = ("starting", "importing torch", STARTING)
+BEFORE = ("starting", "importing torch", STARTING, LOADING)
 # What CUDA says of an error after which the process's device is of no more use. torch adds a word on "device-side
 # assertions" to every error.
 LOST = (
