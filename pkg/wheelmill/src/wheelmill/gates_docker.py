@@ -66,6 +66,7 @@ class Docker:
         with self.store.lock(f"gates-{out.name}", lambda: self.tell("waiting: another run tests the same")):
             gates_host.scripts(out / "scripts")
             write_json(out / "job.json", job)
+            (out / "result.json").unlink(missing_ok=True)
             python = str(self.box.python or gates_box.interpreter(self.place))
             command = [python, f"{OUT}/scripts/{gates.SCRIPTS[0].name}", "--drive", f"{OUT}/job.json", OUT]
             refused = self._start([*command, *(["--fresh"] if fresh else [])], out, request)

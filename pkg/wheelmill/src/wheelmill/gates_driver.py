@@ -161,7 +161,8 @@ def main(path: Path, out: Path, *, fresh: bool) -> int:
         if probed["result"] == "pass":
             found["gpu"] = sibling("gates_gpu").judge(found["gpu"], run.job["targets"], run.job["no_gpu"])
             resume(run, found, fresh=fresh)
-            if found["gpu"]["usable"] or not run.job["require_gpu"]:
+            known = set(run.job["operators"]) <= set(found["operators"])  # or the answer is an error, at once
+            if known and (found["gpu"]["usable"] or not run.job["require_gpu"]):
                 rows = _all(run, found)
     except KeyboardInterrupt:
         process.stop_all(run)

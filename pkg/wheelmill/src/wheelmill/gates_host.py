@@ -108,9 +108,15 @@ def run(
         runner = scripts(out / "scripts")
         write_json(out / "job.json", job)
         command = [str(beside.python), str(runner), "--drive", str(out / "job.json"), str(out)]
+        (out / "result.json").unlink(missing_ok=True)
         with store.work("gates") as work, following(log, tell):
             try:
                 proc.run([*command, *(["--fresh"] if fresh else [])], log=log, env=_environment(beside), cwd=out)
+            except proc.ProcessError as error:
+                raise MissingError(
+                    f"the gates did not run to their end beside {beside.python}: {error}",
+                    remedy=f"see {log}; what was measured is kept, and the same command goes on from there",
+                ) from error
             finally:
                 proc.end_orphans(work)  # units are sessions of their own
         return result(out)
@@ -124,12 +130,13 @@ def _environment(beside: Beside) -> dict[str, str]:
 
 
 def result(out: Path) -> dict[str, Any]:
-    """What a run wrote. Raises InputError for a result that cannot be read, which no run of ours leaves."""
+    """What a run wrote. Raises InputError for a result that cannot be read, which no Python leaves."""
     try:
         told: dict[str, Any] = json.loads((out / "result.json").read_text())
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{out / 'result.json'} cannot be read: {error}", remedy="run it again with --fresh"
+            f"{out / 'result.json'} cannot be read: {error}",
+            remedy="see that --python names a Python, and run it again with --fresh",
         ) from error
     return told
 
