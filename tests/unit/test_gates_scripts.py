@@ -139,6 +139,24 @@ def test_what_would_steer_a_unit_is_not_handed_on(tmp_path: Path, monkeypatch: p
     assert PROCESS.environment(run, "sanitize")["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
 
 
+def test_how_the_sanitizer_is_called(tmp_path: Path) -> None:
+    program = tmp_path / "compute-sanitizer"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    def command(tool: str, jobs: int) -> str:
+        run: Any = SimpleNamespace(job={"sanitizer": str(program), "jobs": jobs}, path=tmp_path / "job.json")
+        words = PROCESS.command_of(run, f"sanitize/one/cuda/{tool}", tmp_path / "result.json", 90.0)
+        return " ".join(words).partition(" --unit ")[0]
+
+    memcheck, racecheck = command("memcheck", 8), command("racecheck", 32)
+    assert memcheck.startswith(f"{program} --tool memcheck --leak-check full --target-processes all --print-limit 2000")
+    assert "--launch-timeout 91" in memcheck
+    assert "--max-connections" not in memcheck
+    assert "--leak-check" not in racecheck
+    assert "--max-connections 64" in racecheck
+
+
 def test_a_lost_device_is_a_crash() -> None:
     lost = RuntimeError("CUDA error: an illegal memory access was encountered")
     assert gates_runner.judged(lost)[0] == "crash"

@@ -85,7 +85,9 @@ def command_of(run: Run, text: str, result: Path, seconds: float) -> list[str]:
         return own
     leaks = ["--leak-check", "full"] if tool[0] == "memcheck" else []
     patient = ["--launch-timeout", str(int(seconds) + 1)]  # the time limit here is the one that counts
-    options = [*leaks, *sibling("gates_sanitize").OPTIONS, *patient]
+    tools, jobs = sibling("gates_sanitize"), run.job["jobs"]
+    ports = ["--max-connections", str(2 * jobs)] if jobs >= tools.PORTS else []
+    options = [*leaks, *tools.OPTIONS, *patient, *ports]
     return [str(sanitizer(run.job)), "--tool", tool[0], *options, *own]
 
 

@@ -24,8 +24,8 @@ MARK = "@sample "
 PAUSE = 0.01
 # Its own 100 are soon full of what torch holds at the end, and the rest, the operator's too, would not be printed.
 LIMIT = 2000
-# Each running tool takes a port, and tries ten unless it is told of more. torch may take long to import.
-OPTIONS = ("--target-processes", "all", "--print-limit", str(LIMIT), "--max-connections", "256")
+OPTIONS = ("--target-processes", "all", "--print-limit", str(LIMIT))
+PORTS = 10  # that the tool tries unless it is told of more; each that runs takes one
 LINE = re.compile(r"^=========(?P<text> .*|)$")
 # At the first level, what is no report: the head, summaries, and what the tool or the program came to.
 OF_TOOL = r"(?!Race reported|Potential|\()"
@@ -48,7 +48,9 @@ OTHERS = re.compile(r"lib(torch|c10|cu(blas|dnn|fft|file|rand|solver|sparse)|nv|
 TORCHS = re.compile(r"(^|[\s<(])(at|c10|torch|at_cuda_detail|caffe2|cub|thrust|cutlass)::")
 LEAK = re.compile(r"^Leaked [\d,]+ bytes")
 ALLOCATOR = "CUDACachingAllocator"
-SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) errors?\s*$|RACECHECK SUMMARY: (\d+) hazard)", re.MULTILINE)
+SUMMARY = re.compile(
+    r"(?:ERROR SUMMARY: (\d+) errors?\b(?! were| was)|RACECHECK SUMMARY: (\d+) hazards?\b(?! were| was))"
+)
 UNPRINTED = re.compile(r"SUMMARY: (\d+) \w+ (?:were|was) not printed")
 
 
