@@ -18,6 +18,8 @@ from typing import Any
 import pytest
 from tests.gate_wheels import pyfaults, wheel
 
+from wheelmill.store import Store
+
 from .conftest import ROOT, STORE, command, environment
 
 # Each fault with the gate that is meant to catch it, what becomes of it there, and words of the reason.
@@ -185,7 +187,7 @@ def test_what_a_kill_leaves_is_ended_by_the_next_run(tmp_path: Path) -> None:
             assert process.poll() is None, "it ended before it came to the unit"
             time.sleep(0.2)
         process.kill()
-    run(path, "--gates", "ops", "--operator", "wrong_value", "--device", "cpu")
+    Store(STORE)  # as every run opens it
     assert _running(path, "ops/hang/cpu") == []
 
 
