@@ -2,15 +2,17 @@
 
     python confusion.py --wheel faultops-…whl --python "$(command -v python3)" --work WORK --out confusion.json
 
-Needs wheelmill, and an interpreter with torch beside a GPU; `missing_guard` needs two. What was measured is kept in
-WORK, so an interrupted run goes on. Exits with 1 unless every fault is caught by the gate meant for it and every twin
-passes all of them.
+Needs wheelmill, compute-sanitizer, and an interpreter with torch beside a GPU; `missing_guard` needs two. What was
+measured is kept in WORK, so an interrupted run goes on, and the table of what is known so far is written after each
+step. Exits with 1 unless every fault is caught on the GPU by the gate meant for it, and every twin passes all of them
+on both devices.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -35,47 +37,64 @@ def meant(options: argparse.Namespace) -> dict[str, list[str]]:
         archive.extractall(folder)
     command = [str(options.python), "-c", MEANT]
     done = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, text=True, check=True)
-    return dict(json.loads(done.stdout))
+    return dict(json.loads(done.stdout.strip().splitlines()[-1]))
 
 
 def test(options: argparse.Namespace, *more: str) -> dict[str, Any]:
-    """`wheelmill test` of the copy in WORK; its report so far."""
+    """`wheelmill test` of the copy in WORK; its report so far, which it makes whatever the gates say of the wheel."""
     wheel = options.work / options.wheel.name
+    report = wheel.with_name(f"{wheel.name}.gates.json")
     command = [sys.executable, "-m", "wheelmill", "test", str(wheel), "--require-gpu", "--python", str(options.python)]
-    command += ["--matrix", str(PROJECT / "matrix.yaml"), "--store", str(options.work / "store"), "--json", *more]
+    command += ["--matrix", str(PROJECT / "matrix.yaml"), "--store", str(options.work / "store"), *more]
     print("+", *command, file=sys.stderr, flush=True)
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode not in (0, 1):
-        sys.exit(done.returncode)
-    return dict(json.loads(done.stdout))
+    done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    # 3 is of units that were not run, too, which the table tells one by one.
+    if done.returncode not in (0, 1, 3) or not report.exists():
+        sys.exit(done.returncode or 1)
+    return dict(json.loads(report.read_text()))
 
 
 def timed(options: argparse.Namespace) -> dict[str, Any]:
     """The report with times, those of `slow` held against what its clean twin takes."""
     accepted = options.work / "accepted.json"
     if not accepted.exists():
-        test(options, "--gates", "bench", "--operator", "slow_clean", "--accept", str(accepted), "--jobs", "1")
-        times = json.loads(accepted.read_text())
+        fresh = options.work / "accepted.new"
+        test(options, "--gates", "bench", "--operator", "slow_clean", "--accept", str(fresh), "--jobs", "1")
+        times = json.loads(fresh.read_text())
         times["operators"]["slow"] = times["operators"]["slow_clean"]
-        accepted.write_text(json.dumps(times))
+        fresh.write_text(json.dumps(times))
+        fresh.replace(accepted)
     return test(options, "--gates", "bench", "--baseline", str(accepted), "--jobs", "1")
 
 
+def worse(row: dict[str, Any]) -> tuple[int, int]:
+    """How much a row says against its operator, then whether it is of the GPU."""
+    rank = 3 if row["result"] in BAD else 2 if row["missing"] else 1 if row["result"] == "pass" else 0
+    return rank, row["device"] == "cuda"
+
+
 def table(report: dict[str, Any], faults: dict[str, list[str]]) -> dict[str, dict[str, Any]]:
-    """By fault: the gate meant for it, and what each gate said of it and of its twin, the worst of its devices."""
-    said: dict[str, dict[str, Any]] = {}
+    """By fault: the gate meant for it, and what each gate said of it and of its twin.
+
+    Of a fault it is what was said on the GPU; of a twin the worst of its devices.
+    """
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in report["rows"]:
-        cells = said.setdefault(row["operator"], {})
-        column, known = row["tool"] or row["gate"], cells.get(row["tool"] or row["gate"])
-        if known is None or row["result"] in BAD or (known["result"] == "not-run" and row["result"] != "not-run"):
-            reasons = {"reason": row["reason"]} if row["reason"] else {}
-            left = {"left_out": row["left_out"]} if row["left_out"] else {}
-            cells[column] = {"result": row["result"], "device": row["device"], **reasons, **left}
+        found.setdefault((row["operator"], row["tool"] or row["gate"]), []).append(row)
+
+    def cell(name: str, column: str, *, gpu: bool) -> dict[str, Any] | None:
+        rows = [row for row in found.get((name, column), []) if not gpu or row["device"] == "cuda"]
+        if not rows:
+            return None
+        row = max(rows, key=worse)
+        kept = ("result", "device", "missing", "seconds", "reason", "left_out")
+        return {name: row[name] for name in kept if row[name] or name == "result"}
+
     return {
         fault: {
             "meant": tool if gate == "sanitize" else gate,
-            "fault": {name: said.get(fault, {}).get(name) for name in COLUMNS},
-            "twin": {name: said.get(f"{fault}_clean", {}).get(name) for name in COLUMNS},
+            "fault": {column: cell(fault, column, gpu=True) for column in COLUMNS},
+            "twin": {column: cell(f"{fault}_clean", column, gpu=False) for column in COLUMNS},
         }
         for fault, (gate, tool) in faults.items()
     }
@@ -87,11 +106,18 @@ def judged(rows: dict[str, dict[str, Any]]) -> list[str]:
     for fault, row in rows.items():
         found = row["fault"][row["meant"]]
         if found is None or found["result"] not in BAD:
-            wrong.append(f"{fault}: {row['meant']} did not catch it: {found and found['result']}")
-        for name, cell in row["twin"].items():
-            if cell is None or cell["result"] in BAD:
-                wrong.append(f"{fault}_clean: {name}: {'never run' if cell is None else cell.get('reason')}")
+            said = "never run" if found is None else f"{found['result']} {found.get('reason', '')}".strip()
+            wrong.append(f"{fault}: {row['meant']} did not catch it: {said}")
+        wrong += [f"{fault}_clean: {name}: {why}" for name, cell in row["twin"].items() if (why := against(cell))]
     return wrong
+
+
+def against(cell: dict[str, Any] | None) -> str | None:
+    """Why a twin did not pass a gate; None where it did, or the gate has no meaning for it."""
+    if cell is None:
+        return "never run"
+    bad = cell["result"] in BAD or cell.get("missing")
+    return f"{cell['result']} on {cell['device']}: {cell.get('reason')}" if bad else None
 
 
 def shown(rows: dict[str, dict[str, Any]]) -> str:
@@ -100,7 +126,7 @@ def shown(rows: dict[str, dict[str, Any]]) -> str:
     for fault, row in rows.items():
         words = [(row["fault"][name] or {"result": "-"})["result"] for name in COLUMNS]
         words = [word.upper() if name == row["meant"] else word for name, word in zip(COLUMNS, words, strict=True)]
-        bad = [name for name, cell in row["twin"].items() if cell is None or cell["result"] in BAD]
+        bad = [name for name, cell in row["twin"].items() if against(cell)]
         lines.append(f"| {fault} | " + " | ".join(words) + f" | {' '.join(bad) or 'pass'} |")
     return "\n".join(lines)
 
@@ -114,17 +140,26 @@ def main() -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--jobs", default="8", help="units at a time, where times are not measured")
     options = parser.parse_args()
+    options.python = Path(os.path.abspath(options.python))  # noqa: PTH100 - an environment is where its link is
     options.work.mkdir(parents=True, exist_ok=True)
     options.work = options.work.resolve()
+    options.out.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy2(options.wheel, options.work)
+    faults = meant(options)
     # A hang is one under a sanitizer too: a minute shows it as well as ten.
     limits = ("--timeout", "60", "--sanitize-timeout", "90", "--jobs", options.jobs)
-    test(options, "--gates", "ops,gradcheck,robust,sanitize", *limits)
-    report = timed(options)
-    rows = table(report, meant(options))
-    wrong = judged(rows)
-    about = {name: report[name] for name in ("file", "sha256", "environment")}
-    options.out.write_text(json.dumps({"version": 1, **about, "wrong": wrong, "faults": rows}, indent=1) + "\n")
+    steps = [
+        lambda: test(options, "--gates", "ops,gradcheck,robust,sanitize", *limits),
+        lambda: timed(options),
+    ]
+    for step in steps:
+        report = step()
+        rows = table(report, faults)
+        wrong = judged(rows)
+        about = {name: report[name] for name in ("file", "sha256", "environment")}
+        beside = options.out.with_name(f"{options.out.name}.new")
+        beside.write_text(json.dumps({"version": 1, **about, "wrong": wrong, "faults": rows}, indent=1) + "\n")
+        beside.replace(options.out)
     print(shown(rows))
     print("\n".join(wrong))
     return 1 if wrong else 0

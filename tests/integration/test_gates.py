@@ -5,16 +5,20 @@ They run in a clean environment of the newest torch, or beside the interpreter t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.gate_wheels import pyfaults, wheel
+
+from wheelmill.store import Store
 
 from .conftest import ROOT, STORE, command, environment
 
@@ -31,6 +35,8 @@ FAULTS = {
     "wrong_gradient": ("gradcheck", "fail", "Jacobian mismatch"),
     "random_gradient": ("gradcheck", "fail", "not reentrant"),
     "gradient_missing": ("gradcheck", "fail", "input 1 gets no gradient"),
+    "wrong_in_place": ("ops", "fail", "Mismatched elements"),
+    "fake_wrong_dtype": ("ops", "fail", "the fake kernel's dtype is"),
     "no_gradient": ("gradcheck", "fail", "input 0 gets no gradient"),
     "crash": ("ops", "crash", "killed by SIGABRT while computing"),
     "leaves": ("ops", "crash", "ended with status 3 while computing"),
@@ -127,6 +133,11 @@ def test_the_projects_own_tests_run_against_the_installed_wheel(tmp_path: Path) 
     code, made, _ = run(path, "--gates", "pytest", "--tests", tests, "--fresh")
     assert code == 1
     assert "1 of 2 failed, first test_it.py::test_bad" in made["rows"][0]["reason"]
+    (tmp_path / "conftest.py").write_text("raise ImportError('what lies above the tests')\n")
+    skipping = "import pytest\n\ndef test_skipped():\n    pytest.skip('no')\n"
+    (tests / "test_it.py").write_text(f"{good}\n{skipping}")
+    code, made, _ = run(path, "--gates", "pytest", "--tests", tests, "--fresh")
+    assert (code, made["rows"][0]["left_out"]) == (0, ["1 tests were skipped"])
     (tests / "test_it.py").write_text("import os\n\ndef test_dies():\n    os.abort()\n")
     code, made, _ = run(path, "--gates", "pytest", "--tests", tests, "--fresh")
     assert made["rows"][0]["reason"] == "killed by SIGABRT while running test_it.py::test_dies"
@@ -143,8 +154,7 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         process.stderr.read()
         assert process.wait(60) == 130
-    left = [one for one in Path("/proc").glob("[0-9]*/cmdline") if b"ops/hang/cpu" in _read(one)]
-    assert left == [], "nothing of it is left running"
+    assert _running(path, "ops/hang/cpu") == [], "nothing of it is left running"
     _, made, said = run(path, *asked)
     assert {row["operator"]: row["result"] for row in made["rows"] if row["device"] == "cpu"} == {
         "fake_missing": "fail",
@@ -154,11 +164,48 @@ def test_an_interrupted_run_goes_on_where_it_was(tmp_path: Path) -> None:
     assert again == [], "it was measured already"
 
 
+def _running(path: Path, unit: str) -> list[str]:
+    """The processes of a unit of that wheel."""
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
+    jobs = [one for one in STORE.glob("gate-runs/*/job.json") if sha256 in one.read_text()]
+    lines = [_read(one).decode(errors="replace") for one in Path("/proc").glob("[0-9]*/cmdline")]
+    return [line for line in lines if unit in line.split("\0") and any(str(job) in line for job in jobs)]
+
+
 def _read(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
         return b""
+
+
+def test_what_a_kill_leaves_is_ended_by_the_next_run(tmp_path: Path) -> None:
+    path = pyfaults(tmp_path)
+    asked = ("--gates", "ops", "--operator", "hang", "--device", "cpu", "--jobs", "1")
+    with subprocess.Popen([*arguments(path, *asked), "--fresh"], cwd=tmp_path) as process:
+        while not _running(path, "ops/hang/cpu"):
+            assert process.poll() is None, "it ended before it came to the unit"
+            time.sleep(0.2)
+        process.kill()
+    Store(STORE)  # as every run opens it
+    assert _running(path, "ops/hang/cpu") == []
+
+
+def test_a_unit_that_lacked_memory_beside_others_is_run_again_alone(tmp_path: Path) -> None:
+    path = pyfaults(tmp_path)
+    both = ("--operator", "crowded", "--operator", "crowded_clean", "--device", "cpu", "--jobs", "2")
+    _, made, said = run(path, "--gates", "ops", *both, "--fresh")
+    assert {row["result"] for row in made["rows"] if row["device"] == "cpu"} == {"pass"}, said
+    assert "fail in" in said, "one of the two found no memory beside the other"
+
+
+def test_an_interpreter_without_torch_fails_no_wheel(tmp_path: Path) -> None:
+    path = pyfaults(tmp_path)
+    args = command("test", path, *ASKED, "--python", sys.executable, "--store", STORE, "--gates", "ops")
+    done = subprocess.run(args, cwd=tmp_path, text=True, capture_output=True, check=False)
+    assert done.returncode == 3
+    assert "importing torch: ModuleNotFoundError: No module named 'torch'" in done.stderr
+    assert not list(tmp_path.glob("*.gates.json"))
 
 
 def test_a_wheel_that_does_not_import_fails_with_its_error(tmp_path: Path) -> None:
@@ -173,7 +220,7 @@ def test_a_wheel_that_does_not_import_fails_with_its_error(tmp_path: Path) -> No
 
 def test_index_refuses_a_wheel_without_the_gates_that_the_matrix_demands(tmp_path: Path) -> None:
     path = pyfaults(tmp_path)
-    sha256 = __import__("hashlib").sha256(path.read_bytes()).hexdigest()
+    sha256 = hashlib.sha256(path.read_bytes()).hexdigest()
     manifest = {"wheel": "cpu", "sha256": sha256, "environments": ["cpu-torch2.11"], "proof": {"sha256": sha256}}
     path.with_name(f"{path.name}.manifest.json").write_text(json.dumps(manifest))
     args = command("index", tmp_path, "--out", tmp_path / "site", "--require-gates", "--matrix", ROOT / "matrix.yaml")

@@ -132,7 +132,8 @@ def test_a_report_reads_back_as_it_was_written(one: gates.Subject) -> None:
 
 
 def test_publishing_asks_for_the_gates_that_the_matrix_demands(one: gates.Subject, tmp_path: Path) -> None:
-    matrix: Any = SimpleNamespace(gates={"publish": ("audit", "ops", "gradcheck")})
+    operators = SimpleNamespace(namespace="demo", samples="demo.testing")
+    matrix: Any = SimpleNamespace(gates={"publish": ("audit", "ops", "gradcheck")}, operators=operators)
     beside = tmp_path / (one.path.name + gates.REPORT)
     assert dict(gates_demand.missing_gates(one.path, matrix)) == {
         "ops": "it was never run",
@@ -145,6 +146,51 @@ def test_publishing_asks_for_the_gates_that_the_matrix_demands(one: gates.Subjec
     assert "another file" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
     beside.write_text("{")
     assert "cannot be read" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
+    beside.write_text(json.dumps({**said, "samples": "demo.easier"}))
+    assert "the operators demo:: by demo.easier" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"version": 2},
+        {"rows": [{**EVERY[0], "where": {}, "result": "fine"}]},
+        {"rows": [{**EVERY[0], "where": {}, "unit": []}]},
+        {"rows": [{**EVERY[0], "where": {}, "gate": "none"}]},
+        {"rows": None},
+        {"devices": "cpu"},
+        {"findings": [{"severity": "harmless"}]},
+    ],
+)
+def test_a_report_that_was_not_written_here_is_no_pass_and_is_not_taken_up(
+    one: gates.Subject, change: dict[str, Any]
+) -> None:
+    said = {**gates.to_json(gates.report(one, asked("ops"), told(*EVERY), "host")), **change}
+    one.path.with_name(one.path.name + gates.REPORT).write_text(json.dumps(said))
+    matrix: Any = SimpleNamespace(gates={"publish": ("ops",)}, operators=None)
+    assert "cannot be read" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
+    assert gates.report(one, asked("ops"), told(), "host", said).rows == ()
+
+
+def test_rows_of_other_operators_or_samples_are_not_taken_up(one: gates.Subject) -> None:
+    first = gates.to_json(gates.report(one, asked("ops"), told(*EVERY), "host"))
+    for other in (replace(one, namespace="other"), replace(one, samples="demo.easier")):
+        assert gates.report(other, asked("ops"), told(), "host", first).rows == ()
+
+
+def test_where_torch_does_not_import_the_wheel_is_not_to_blame(one: gates.Subject) -> None:
+    lacking = {"result": "not-run", "reason": "importing torch: No module named 'torch'", "found": {}}
+    with pytest.raises(MissingError, match="No module named 'torch'"):
+        gates.report(one, asked("ops"), {"probe": lacking, "rows": [], "seconds": 1.0}, "host")
+
+
+def test_device_code_without_a_cuda_kernel_is_a_finding(one: gates.Subject) -> None:
+    on_cpu = {"one": {"devices": ["cpu"]}, "two": {"devices": ["cpu"]}}
+    holding = replace(one, targets={"sass": ["90"], "ptx": []})
+    made = gates.report(holding, asked("ops"), told(*EVERY, operators=on_cpu), "host")
+    assert [found.rule for found in made.findings] == ["no-cuda-kernels"]
+    on_cpu["two"]["devices"].append("cuda")
+    assert gates.report(holding, asked("ops"), told(*EVERY, operators=on_cpu), "host").findings == ()
 
 
 def test_the_report_for_people(one: gates.Subject) -> None:
@@ -185,6 +231,9 @@ def test_times_are_accepted_and_read_back(one: gates.Subject, tmp_path: Path) ->
     made = gates.report(one, asked("bench"), told(row("bench/one/cuda", found=found)), "host")
     gates_files.accept(made, tmp_path / "bench.json")
     assert gates_files.baseline(tmp_path / "bench.json")["operators"]["one"]["milliseconds"]["values"] == [1.0] * 8
+    elsewhere = gates.to_json(replace(made, rows=(replace(made.rows[0], where={"card": "another"}),)))
+    with pytest.raises(InputError, match="no time was measured"):
+        gates_files.accept(gates.report(one, asked("ops"), told(), "host", elsewhere), tmp_path / "none.json")
     with pytest.raises(InputError, match="no time was measured"):
         gates_files.accept(gates.report(one, asked("ops"), told(*EVERY), "host"), tmp_path / "none.json")
     (tmp_path / "bench.json").write_text('{"version": 2}')

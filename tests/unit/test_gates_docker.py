@@ -42,6 +42,22 @@ def test_an_engine_without_either_is_told(tmp_path: Path) -> None:
     assert "nvidia-ctk" in refused["remedy"]
 
 
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ('could not select device driver "" with capabilities: [[gpu]]', "no-runtime"),
+        ("CDI device injection failed: unresolvable CDI devices nvidia.com/gpu=all", "no-runtime"),
+        ("nvidia-container-cli: initialization error: nvml error: driver not loaded", "no-driver"),
+        ("nvidia-container-cli: requirement error: unsatisfied condition: cuda>=13.0, please update", "driver-old"),
+        ('exec: "/opt/none/bin/python": stat /opt/none/bin/python: no such file or directory', None),
+    ],
+)
+def test_why_an_engine_gives_no_gpu_is_told_apart(said: str, kind: str | None) -> None:
+    found = gates_box.refusal(said)
+    assert (found and found["kind"]) == kind
+    assert found is None or (said in found["reason"] and found["remedy"])
+
+
 def test_mounts_and_variables_are_taken_apart(tmp_path: Path) -> None:
     assert gates_box.pair(f"{tmp_path}:/usr") == (str(tmp_path), "/usr")
     assert gates_box.variable("PATH=/a=b") == ("PATH", "/a=b")

@@ -14,8 +14,10 @@ from wheelmill import gates_driver, gates_gpu, gates_runner, gates_sanitize
 if TYPE_CHECKING:
     from pathlib import Path
 
+PROCESS = gates_runner.sibling("gates_process")
 CARD = {"name": "a card", "capability": [9, 0], "memory": 1}
 TOLD: dict[str, Any] = {"torch_cuda": "13.0", "driver": 13000, "cards": [CARD], "error": None}
+NO_IMAGE = "CUDA error: no kernel image is available for execution on the device"
 TARGETS = {"sass": ["80", "90"], "ptx": ["90"]}
 
 
@@ -33,6 +35,8 @@ def test_a_gpu_that_can_be_used() -> None:
         ({"cards": []}, "no-device", "it shows none"),
         ({"error": "no such device"}, "no-device", "no such device"),
         ({"cards": [{**CARD, "capability": [7, 5]}]}, "card-old", r"7\.5, and the wheel holds code for 80, 90, 90 as"),
+        ({"cards": [{**CARD, "capability": [7, 0]}], "error": NO_IMAGE}, "card-old", r"7\.0, and the wheel holds code"),
+        ({"error": NO_IMAGE}, "card-old", r"compute capability 9\.0, for which the torch here holds no code"),
     ],
 )
 def test_each_reason_why_a_gpu_cannot_be_used_is_told_apart(change: dict[str, Any], kind: str, words: str) -> None:
@@ -107,15 +111,59 @@ def test_what_is_not_run_and_whether_something_is_missing_for_it() -> None:
 
 def test_a_process_that_died_is_told_by_how_and_at_what() -> None:
     at = {"at": "computing"}
-    assert gates_driver.ended(at, -6, None)["reason"] == "killed by SIGABRT while computing"
-    assert gates_driver.ended(at, 3, None)["reason"] == "the process ended with status 3 while computing"
-    assert gates_driver.ended(at, -15, 30.0)["result"] == "hang"
-    assert gates_driver.ended({"at": "the end", "result": "pass", "reason": None}, 0, None)["result"] == "pass"
+    assert PROCESS.ended(at, -6, None)["reason"] == "killed by SIGABRT while computing"
+    assert PROCESS.ended(at, 3, None)["reason"] == "the process ended with status 3 while computing"
+    assert PROCESS.ended(at, -15, 30.0)["result"] == "hang"
+    assert PROCESS.ended({"at": "the end", "result": "pass", "reason": None}, 0, None)["result"] == "pass"
+
+
+@pytest.mark.parametrize("at", ["starting", "importing torch", "starting the GPU"])
+def test_what_dies_before_the_operator_is_called_is_no_fault_of_it(at: str) -> None:
+    for status, hung in ((-9, None), (1, None), (-15, 300.0)):
+        row = PROCESS.ended({"at": at}, status, hung)
+        assert (row["result"], row["missing"]) == ("not-run", True)
+        assert at in row["reason"]
+    assert PROCESS.ended({"at": "importing the wheel's modules"}, -11, None)["result"] == "crash"
+    assert "signal 50" in PROCESS.ended({"at": "computing"}, -50, None)["reason"], "it has no name"
+
+
+def test_what_would_steer_a_unit_is_not_handed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steering = ("CUDA_LAUNCH_BLOCKING", "TORCHDYNAMO_DISABLE", "TORCH_COMPILE_DISABLE", "PYTEST_ADDOPTS")
+    for name in (*steering, "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_ALLOC_CONF", "PYTHONOPTIMIZE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    run: Any = SimpleNamespace(job={"paths": ["/there"]}, out=tmp_path)
+    env = PROCESS.environment(run, "robust")
+    assert not [name for name in env if name in steering or name.startswith("PYTORCH_") or name == "PYTHONOPTIMIZE"]
+    assert env["CUDA_VISIBLE_DEVICES"] == "1"
+    assert PROCESS.environment(run, "sanitize")["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
+
+
+def test_how_the_sanitizer_is_called(tmp_path: Path) -> None:
+    program = tmp_path / "compute-sanitizer"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+
+    def command(tool: str, jobs: int) -> str:
+        run: Any = SimpleNamespace(job={"sanitizer": str(program), "jobs": jobs}, path=tmp_path / "job.json")
+        words = PROCESS.command_of(run, f"sanitize/one/cuda/{tool}", tmp_path / "result.json", 90.0)
+        return " ".join(words).partition(" --unit ")[0]
+
+    memcheck, racecheck = command("memcheck", 8), command("racecheck", 32)
+    assert memcheck.startswith(f"{program} --tool memcheck --leak-check full --target-processes all --print-limit 2000")
+    assert "--launch-timeout 91" in memcheck
+    assert "--max-connections" not in memcheck
+    assert "--leak-check" not in racecheck
+    assert "--max-connections 64" in racecheck
 
 
 def test_a_lost_device_is_a_crash() -> None:
     lost = RuntimeError("CUDA error: an illegal memory access was encountered")
     assert gates_runner.judged(lost)[0] == "crash"
+    refused = "CUDA error: operation failed due to a previous error during capture\n"
+    every = "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.\n"
+    assert gates_runner.judged(RuntimeError(refused + every))[0] == "fail", "torch says so of every error"
+    assert gates_runner.judged(RuntimeError("CUDA error: device-side assert triggered\n" + every))[0] == "crash"
     assert gates_runner.judged(RuntimeError("no"))[0] == "fail"
     assert gates_runner.judged(gates_runner.GateFault("wrong")) == ("fail", "wrong")
 
@@ -219,7 +267,7 @@ def test_a_tensor_that_torch_holds_at_the_end_is_no_leak_of_the_operators() -> N
 
 def test_torchs_own_kernels_are_told_and_not_blamed_on_the_operator() -> None:
     kernel = "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float>>(int, T2, T3)"
-    text = LOG.replace("demo::write_kernel(float *, int)", kernel)
+    text = LOG.replace("demo::write_kernel(float *, int)", kernel).replace("libdemo.so", "libtorch_cuda.so")
     row = judge("initcheck", text)
     assert row["result"] == "pass"
     assert "at::native::vectorized_elementwise_kernel" in row["left_out"][0]
@@ -242,6 +290,103 @@ def test_a_tool_that_did_not_finish_is_no_pass() -> None:
     assert judge("memcheck", unknown)["result"] == "fail"
     died = {**PASSED, "result": "hang", "reason": "it hung while calling"}
     assert judge("memcheck", CLEAN, row=died)["reason"] == "memcheck: it hung while calling"
+
+
+@pytest.mark.parametrize(
+    ("line", "kernel"),
+    [
+        ("at demo::scale(float *, int)+0x70 in scale.cu:6", "demo::scale(float *, int)"),
+        ("at scale_kernel+0x15520", "scale_kernel"),
+        ("at scale():0x160 in memcheck_demo.cu:6", "scale()"),
+        ("at 0x70 in demo::scale(float*, int)", "demo::scale(float*, int)"),
+        ("at 0xc0 in /tmp/scale.cu:17:scale(float*)", "scale(float*)"),
+        ("at inner()+0xb0 in a.cu:39\n=========         Device Frame: outer()+0x30 in a.cu:44", "outer()"),
+        ("at 0x79d8", None),
+    ],
+)
+def test_a_kernel_is_named_in_the_words_of_each_version_of_the_tool(line: str, kernel: str | None) -> None:
+    text = LOG.replace("at demo::write_kernel(float *, int)+0x70", line)
+    assert next(gates_sanitize.reports(text)).kernel == kernel
+
+
+FRAMES = """\
+=========     Host Frame: [0x332470]
+=========                in /usr/lib/x86_64-linux-gnu/libcuda.so.1
+=========     Host Frame:__cudart803 [0x115ab]
+=========                in /opt/torch/lib/libcudart-1b2c3d.so.13
+=========     Host Frame:launch [0x1]
+=========                in /opt/{library}
+=========     Host Frame:call [0x1]
+=========                in /opt/libdemo.so
+"""
+
+
+@pytest.mark.parametrize(
+    ("library", "kernel", "result"),
+    [
+        ("libdemo.so", "void at::native::elementwise<4, demo::Scale>(int)", "fail"),
+        ("libdemo.so", "void cub::DeviceScanKernel<float>(int)", "fail"),
+        ("libtorch_cuda.so", "void at::native::elementwise<4>(int)", "pass"),
+        ("libcublasLt.so.13", "sm90_xmma_gemm_f32(int)", "pass"),
+        ("libother.so", "other::kernel(int)", "fail"),
+        ("libother.so", "void at::native::elementwise<4>(int)", "pass"),
+    ],
+)
+def test_a_kernel_is_of_the_library_that_launched_it(library: str, kernel: str, result: str) -> None:
+    frame = "=========         Host Frame: launch [0x1] in libdemo.so\n"
+    text = LOG.partition("========= Program hit")[0].replace("demo::write_kernel(float *, int)", kernel)
+    old = text.replace(frame, FRAMES.format(library=library)) + "========= ERROR SUMMARY: 1 error\n"
+    assert judge("memcheck", old)["result"] == result
+    new = text.replace("libdemo.so", library) + "========= ERROR SUMMARY: 1 error\n"
+    assert judge("memcheck", new)["result"] == result
+
+
+def test_what_torch_itself_asked_for_and_was_refused_is_no_fault() -> None:
+    refused = '========= Program hit cudaErrorInvalidValue (error 1) due to "no" on CUDA API call to cudaFree.\n'
+    refused += "=========     Saved host backtrace up to driver entry point at error\n"
+    end = "=========\n========= ERROR SUMMARY: 1 error\n"
+    torchs = refused + FRAMES.format(library="libc10_cuda.so")
+    assert judge("memcheck", torchs + end)["result"] == "pass"
+    assert judge("memcheck", refused + FRAMES.format(library="libdemo.so") + end)["result"] == "fail"
+
+
+def test_a_race_that_is_a_warning_is_a_report_and_a_warning_of_the_tool_is_told() -> None:
+    for head in ("Warning: Race reported between", "WARNING: Race reported between"):
+        row = judge("racecheck", RACE.replace("Error: Race reported between", head))
+        assert row["result"] == "fail"
+        assert "demo::scan(float *)" in row["reason"]
+    warning = "Warning: Detected overflow of tracked cuda::barrier structures. Results might be incorrect."
+    row = judge("synccheck", CLEAN.replace("========= ERROR", f"========= {warning}\n========= ERROR"))
+    assert row["result"] == "pass"
+    assert row["left_out"] == [f"synccheck warns: {warning}"]
+
+
+def test_what_is_beyond_the_tools_limit_may_be_the_operators() -> None:
+    """Leaks of torch's tensors come first, and the operator's would not be printed."""
+    left = "========= ERROR SUMMARY: 332 errors were not printed. Use --print-limit option to adjust the number\n"
+    row = judge("memcheck", LEAK.format(library="libtorch_cuda.so") + left)
+    assert (row["result"], row["missing"]) == ("not-run", True)
+    assert "left 332 reports out" in row["reason"]
+    assert judge("memcheck", LEAK.format(library="libdemo.so") + left)["result"] == "fail"
+
+
+# As compute-sanitizer 2025.3 prints it of a program that aborts.
+ABORTED = """\
+========= COMPUTE-SANITIZER
+@sample torch.float32, no_chunk
+========= Error: process didn't terminate successfully
+=========     The application may have hit an error when dereferencing Unified Memory from the host.
+========= Target application returned an error
+========= ERROR SUMMARY: 0 errors
+"""
+
+
+def test_a_crash_under_a_tool_is_a_crash() -> None:
+    died = PROCESS.ended({"at": "calling it on torch.float32, no_chunk"}, 255, None)
+    row = judge("memcheck", ABORTED, row=died)
+    assert (row["result"], row["missing"]) == ("crash", False)
+    assert row["reason"] == "memcheck: the process ended with status 255 while calling it on torch.float32, no_chunk"
+    assert judge("memcheck", ABORTED)["result"] == "not-run", "it is no pass, whatever the process said"
 
 
 def test_times_that_differ_by_chance_and_those_that_do_not() -> None:
@@ -268,10 +413,13 @@ def test_a_time_beyond_the_threshold_fails_and_one_below_does_not() -> None:
         job = {"baseline": baseline, "threshold": 0.1}
         return SimpleNamespace(job=job, name="one", found={}, left_out=left, leave_out=left.append)
 
-    accepted = {"card": "a card", "operators": {"one": {"milliseconds": before}}}
-    bench.judge(unit(accepted), "a card", bench.spread([draw.gauss(1.05, 0.02) for _ in range(50)]))
+    accepted = {"card": "a card", "operators": {"one": {"sample": "large", "milliseconds": before}}}
+    bench.judge(unit(accepted), "a card", "large", bench.spread([draw.gauss(1.05, 0.02) for _ in range(50)]))
     with pytest.raises(gates_runner.GateFault, match=r"[12]\.\d\d times the accepted"):
-        bench.judge(unit(accepted), "a card", bench.spread([draw.gauss(2.0, 0.02) for _ in range(50)]))
+        bench.judge(unit(accepted), "a card", "large", bench.spread([draw.gauss(2.0, 0.02) for _ in range(50)]))
     other = unit(accepted)
-    bench.judge(other, "another card", before)
+    bench.judge(other, "another card", "large", before)
     assert "none is known of it on another card" in other.left_out[0]
+    smaller = unit(accepted)
+    bench.judge(smaller, "a card", "small", before)
+    assert "that is of the sample large, and this of small" in smaller.left_out[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from wheelmill import gates, gates_files, gates_host, gates_view
-from wheelmill.errors import GateError, InputError
+from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.gates import Asked
 from wheelmill.names import did_you_mean
 from wheelmill.store import Store
@@ -41,7 +41,11 @@ UNIT, SANITIZE = 300.0, 600.0
 @click.option("--image", help="docker: the image to run in. Default: the CUDA's image.")
 @click.option("--mount", "mounts", multiple=True, metavar="HOST:CONTAINER", help="docker: mount more, read-only.")
 @click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="docker: variables of the container.")
-@click.option("--tests", type=click.Path(path_type=Path, exists=True), help="The project's own tests, for pytest.")
+@click.option(
+    "--tests",
+    type=click.Path(path_type=Path, exists=True, file_okay=False),
+    help="The project's own tests, for pytest.",
+)
 @click.option("--matrix", "matrix_path", type=FILE, help="Default: matrix.yaml where there is one.")
 @click.option("--namespace", help="The operators' namespace. Default: the matrix's.")
 @click.option("--samples", help="The module of samples, as `operators` of the matrix states it.")
@@ -71,6 +75,11 @@ def test(wheel: Path, **options: Any) -> None:
     wanted = _matrix(path)
     kept = Store(options["store"] or (wanted.root if wanted else Path()) / ".wheelmill")
     one, asked = _subject(wheel, wanted, options), _asked(options)
+    if asked.device == "cuda" and "cuda" not in one.devices:
+        raise InputError(
+            f"a GPU was asked for, and {wheel.name} holds no code for one",
+            remedy="test it with --device cpu, or name the wheel of a CUDA",
+        )
     if one.namespace is None and set(asked.gates) - {"pytest"}:
         raise InputError(
             f"nothing says which operators {wheel.name} registers",
@@ -88,6 +97,13 @@ def test(wheel: Path, **options: Any) -> None:
 
         click.echo(gates_plot.write(made, options["plot"]), err=True)
     _judge(made, log)
+    lacking = [row for row in told["rows"] if row["missing"] and row["device"] != "cpu"]
+    if lacking and asked.device == "cuda":
+        raise MissingError(
+            f"a GPU was asked for, and {len(lacking)} units were not run, first {lacking[0]['unit']}: "
+            f"{lacking[0]['reason']}",
+            remedy="provide what is missing and run it again, which runs these alone; or leave --require-gpu out",
+        )
 
 
 def _matrix(path: Path | None) -> Matrix | None:
@@ -115,6 +131,13 @@ def _asked(options: dict[str, Any]) -> Asked:
     for word in words:
         if word not in gates.GATES:
             raise InputError(f"there is no gate {word!r}", remedy=did_you_mean(word, list(gates.GATES)))
+    if "pytest" in words and not options["tests"]:
+        raise InputError("the pytest gate has no tests to run", remedy="name the folder of the project's own: --tests")
+    for name in ("accept", "plot"):
+        if options[name] and not options[name].absolute().parent.is_dir():
+            raise InputError(
+                f"--{name} {options[name]} is in a folder that is not here", remedy="make the folder first"
+            )
     if options["require_gpu"] and options["device"] == "cpu":
         raise InputError("--require-gpu and --device cpu contradict each other", remedy="leave one of them out")
     return Asked(
@@ -125,7 +148,7 @@ def _asked(options: dict[str, Any]) -> Asked:
         suppressions=gates_files.suppressions(options["suppressions"]) if options["suppressions"] else (),
         baseline=gates_files.baseline(options["baseline"]) if options["baseline"] else None,
         threshold=options["threshold"],
-        sanitizer=options["sanitizer"],
+        sanitizer=_program(options["sanitizer"]) if options["executor"] == "host" else options["sanitizer"],
         timeouts={
             "unit": options["timeout"],
             "probe": max(UNIT, options["timeout"]),
@@ -133,6 +156,11 @@ def _asked(options: dict[str, Any]) -> Asked:
         },
         jobs=options["jobs"] or max(1, min(8, len(os.sched_getaffinity(0)) // 4)),
     )
+
+
+def _program(name: str | None) -> str | None:
+    """A program that is named by its path, wherever it is run from."""
+    return str(Path(name).absolute()) if name and "/" in name else name
 
 
 def _run(kept: Store, one: Subject, asked: Asked, options: dict[str, Any], log: Path) -> dict[str, Any]:
@@ -205,6 +233,8 @@ def _show(made: Report, *, markdown: bool, as_json: bool) -> None:
     console.print(gates_view.table(made))
     for note in gates_view.faults(made):
         console.print(f"  {note}", markup=False, soft_wrap=True, style="red")
+    for note in gates_view.warnings(made):
+        console.print(f"  warning: {note}", markup=False, soft_wrap=True, style="yellow")
     for note in gates_view.left_out(made):
         console.print(f"  not run: {note}", markup=False, soft_wrap=True, style="dim")
     console.print(gates_view.summary(made), markup=False, soft_wrap=True)

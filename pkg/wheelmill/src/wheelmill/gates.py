@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from wheelmill import claims, gates_driver, gates_files, wheelfacts
+from wheelmill import claims, gates_driver, gates_files, gates_findings, wheelfacts
 from wheelmill.errors import InputError, MissingError
-from wheelmill.findings import Finding
+from wheelmill.findings import Finding  # noqa: TC001 - from_json validates by it
 from wheelmill.store import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from wheelmill.claims import Claim
     from wheelmill.store import Store
@@ -27,7 +28,9 @@ BAD = ("fail", "crash", "hang")
 # What runs beside the wheel; copied together, for any machine with torch.
 SCRIPTS = tuple(
     Path(__file__).with_name(f"gates_{name}.py")
-    for name in ("runner", "driver", "values", "robust", "robust_cuda", "gpu", "sanitize", "bench", "pytest")
+    for name in (
+        *("runner", "driver", "process", "gpu", "values", "robust", "robust_cuda", "sanitize", "bench", "pytest"),
+    )
 )
 
 
@@ -69,10 +72,12 @@ class Row:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Report:
-    """Everything known of these bytes. `operators` are those that the library registers."""
+    """Everything known of these bytes. `operators` are those that the library registers under `namespace`."""
 
     file: str
     sha256: str
+    namespace: str | None
+    samples: str | None
     devices: tuple[str, ...]
     operators: tuple[str, ...]
     environment: dict[str, Any]
@@ -88,6 +93,10 @@ class Report:
         units = list(gates_driver.units(asked, dict.fromkeys(self.operators)))
         done = bool(units) and all(unit in rows and not rows[unit].missing for unit in units)
         return "pass" if done else "incomplete"
+
+    def is_of_now(self, row: Row) -> bool:
+        """Whether a row is of the executor, Python, torch and card that the last run had."""
+        return all(self.environment.get(name) == value for name, value in row.where.items())
 
     @property
     def gates(self) -> dict[str, Verdict]:
@@ -174,10 +183,16 @@ def job(
 def report(one: Subject, asked: Asked, told: dict[str, Any], executor: str, earlier: object = None) -> Report:
     """The report of a run, and of an earlier one of the same bytes what this one did not measure.
 
-    Raises MissingError where a GPU was asked for and cannot be used, InputError for an operator that is not there.
+    Raises MissingError where there is no torch that imports, or a GPU was asked for and cannot be used, InputError for
+    an operator that is not there.
     """
     found = told["probe"]["found"]
     gpu = found.get("gpu") or {}
+    if told["probe"]["result"] == "not-run":
+        raise MissingError(
+            f"the gates cannot run there: {told['probe']['reason']}",
+            remedy="name an interpreter with a torch that imports (--python), or leave it out for a clean environment",
+        )
     if asked.device == "cuda" and told["probe"]["result"] == "pass" and not gpu["usable"]:
         raise MissingError(f"a GPU was asked for: {gpu['reason']}", remedy=gpu["remedy"])
     unknown = sorted(set(asked.operators) - set(found.get("operators", asked.operators)))
@@ -193,66 +208,27 @@ def report(one: Subject, asked: Asked, told: dict[str, Any], executor: str, earl
     return Report(
         file=one.path.name,
         sha256=one.sha256,
+        namespace=one.namespace,
+        samples=one.samples,
         devices=one.devices,
         operators=tuple(found.get("operators", ())),
         environment={**where, "gpu": gpu, "seconds": told["seconds"]},
-        rows=_merged(earlier, one.sha256, rows),
-        findings=(*_probe_findings(one, told["probe"]), *_unused(asked, rows)),
+        rows=_merged(earlier, one, rows),
+        findings=(*gates_findings.of_probe(one, told["probe"]), *gates_findings.unused(asked, rows)),
     )
 
 
-def _merged(earlier: object, sha256: str, rows: Sequence[Row]) -> tuple[Row, ...]:
+def _merged(earlier: object, one: Subject, rows: Sequence[Row]) -> tuple[Row, ...]:
     """What was measured is not forgotten because something needed for it is missing now."""
     known: dict[str, Row] = {}
-    if isinstance(earlier, dict) and earlier.get("version") == 1 and earlier.get("sha256") == sha256:
-        for row in earlier.get("rows", ()):
-            try:
-                known[row["unit"]] = Row(**row)
-            except (TypeError, KeyError):
-                continue
+    with contextlib.suppress(ValueError):
+        before = from_json(earlier)
+        if (before.sha256, before.namespace, before.samples) == (one.sha256, one.namespace, one.samples):
+            known = {row.unit: row for row in before.rows}
     for row in rows:
         if row.unit not in known or not row.missing:
             known[row.unit] = row
     return tuple(sorted(known.values(), key=lambda row: (GATES.index(row.gate), row.unit)))
-
-
-def _error(rule: str, message: str, remedy: str) -> Finding:
-    return Finding(rule=rule, severity="error", library=None, message=message, remedy=remedy)
-
-
-def _probe_findings(one: Subject, probe: dict[str, Any]) -> Iterable[Finding]:
-    """What is wrong before any operator is called."""
-    if probe["result"] != "pass":
-        yield _error(
-            "not-testable",
-            f"the wheel cannot be looked at: {probe['reason']}",
-            "see that it imports beside this torch (`wheelmill cover`)",
-        )
-    elif one.namespace and not probe["found"]["operators"]:
-        yield _error("no-operators", f"it registers no operator under {one.namespace}::", "correct the namespace")
-    elif unregistered := probe["found"].get("unregistered"):
-        yield _error(
-            "unregistered-operators",
-            f"{one.samples} has samples of {', '.join(unregistered)}, which the wheel does not register",
-            "remove them, or register the operators in every wheel",
-        )
-
-
-def _unused(asked: Asked, rows: Sequence[Row]) -> Iterable[Finding]:
-    """Suppressions that suppressed nothing, where all that they could be for was run."""
-    ran = [row for row in rows if row.gate == "sanitize"]
-    if asked.operators or not ran or any(row.missing for row in ran):
-        return
-    used = {number for row in ran for number in row.found.get("suppressed", ())}
-    for number, one in enumerate(asked.suppressions):
-        if number not in used:
-            yield Finding(
-                rule="suppression-unused",
-                severity="warning",
-                library=None,
-                message=f"nothing was reported that the suppression {one['reason']!r} is for",
-                remedy="remove it from the file",
-            )
 
 
 def to_json(made: Report) -> dict[str, Any]:
@@ -260,6 +236,8 @@ def to_json(made: Report) -> dict[str, Any]:
         "version": 1,
         "file": made.file,
         "sha256": made.sha256,
+        "namespace": made.namespace,
+        "samples": made.samples,
         "verdict": made.verdict,
         "gates": made.gates,
         "devices": list(made.devices),
@@ -270,17 +248,14 @@ def to_json(made: Report) -> dict[str, Any]:
     }
 
 
-def from_json(value: dict[str, Any]) -> Report:
-    """A report as it was written. Raises TypeError or KeyError for one that was not."""
-    return Report(
-        file=value["file"],
-        sha256=value["sha256"],
-        devices=tuple(value["devices"]),
-        operators=tuple(value["operators"]),
-        environment=value["environment"],
-        rows=tuple(Row(**row) for row in value["rows"]),
-        findings=tuple(Finding(**finding) for finding in value["findings"]),
-    )
+def from_json(value: object) -> Report:
+    """A report as `to_json` writes it. Raises ValueError for one that it did not write."""
+    from pydantic import TypeAdapter
+
+    if not isinstance(value, dict) or value.get("version") != 1:
+        raise ValueError("it is no report of version 1")
+    names = {one.name for one in fields(Report)}
+    return TypeAdapter(Report).validate_python({name: row for name, row in value.items() if name in names})
 
 
 def keep(store: Store, made: Report, wheel: Path) -> None:

@@ -32,17 +32,23 @@ def pick(unit: Unit) -> tuple[str, Any, Callable[[], Any]]:
     sample = max(drawn, key=lambda one: sum(part.numel() for part in values.tensors(torch, one.args)))
     reference = getattr(unit.operator, "reference", None)
     call = (lambda: reference(*sample.args)) if callable(reference) else sample.reference
+    if not callable(reference):
+        unit.leave_out("time beside the same in plain torch: without `reference` of the operator it is the sample's")
     return getattr(sample, "name", "sample"), sample, call
 
 
-def times(torch: Any, candidates: dict[str, Callable[[], Any]]) -> dict[str, list[float]]:
-    """Milliseconds on the device of single calls, in turn, each with a cold L2."""
+def times(torch: Any, candidates: dict[str, Callable[[], Any]]) -> tuple[dict[str, list[float]], set[str]]:
+    """Milliseconds on the device of single calls, in turn, each with a cold L2.
+
+    And whose times hold the host's too: the device had come to the last call before it was launched.
+    """
     flush = torch.empty(FLUSH, dtype=torch.uint8, device="cuda")
     for call in candidates.values():
         for _ in range(5):
             call()
     torch.cuda.synchronize()
     measured: dict[str, list[float]] = {name: [] for name in candidates}
+    awaited: set[str] = set()
     for _ in range(ROUNDS):
         for name, call in candidates.items():
             pairs = []
@@ -54,9 +60,11 @@ def times(torch: Any, candidates: dict[str, Callable[[], Any]]) -> dict[str, lis
                 call()
                 end.record()
                 pairs.append((start, end))
+            if pairs[-1][0].query():
+                awaited.add(name)
             torch.cuda.synchronize()
             measured[name] += [start.elapsed_time(end) for start, end in pairs]
-    return measured
+    return measured, awaited
 
 
 def spread(row: list[float]) -> dict[str, Any]:
@@ -94,19 +102,24 @@ def bench(unit: Unit) -> None:
     torch = unit.torch
     name, sample, reference = pick(unit)
     unit.at(f"timing {name}")
-    measured = times(torch, {"operator": lambda: unit.operator.op(*sample.args), "reference": reference})
+    measured, awaited = times(torch, {"operator": lambda: unit.operator.op(*sample.args), "reference": reference})
+    for whose in sorted(awaited):
+        unit.leave_out(f"times of the device alone: those of the {whose} hold the host's, which did not keep ahead")
     own, other = spread(measured["operator"]), spread(measured["reference"])
     card = torch.cuda.get_device_name()
     unit.found.update(card=card, sample=name, milliseconds=own, reference=other)
     unit.found["of_reference"] = own["median"] / other["median"]
-    judge(unit, card, own)
+    judge(unit, card, name, own)
 
 
-def judge(unit: Unit, card: str, own: dict[str, Any]) -> None:
+def judge(unit: Unit, card: str, sample: str, own: dict[str, Any]) -> None:
     """Raises GateFault for a time beyond the threshold, significantly, by more than an event tells apart."""
     accepted = unit.job["baseline"]
     if accepted is None or accepted["card"] != card or unit.name not in accepted["operators"]:
         unit.leave_out(f"comparison with the last accepted time: none is known of it on {card}")
+        return
+    if (other := accepted["operators"][unit.name]["sample"]) != sample:
+        unit.leave_out(f"comparison with the last accepted time: that is of the sample {other}, and this of {sample}")
         return
     before = accepted["operators"][unit.name]["milliseconds"]
     ratio, chance = own["median"] / before["median"], slower(own["values"], before["values"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,11 +59,26 @@ def gpu_request(info: Mapping[str, Any]) -> tuple[Any, dict[str, str] | None]:
 
 
 def _cdi_files(folders: Any) -> Iterator[str]:
-    """What the engine's CDI files say, where it is this machine's."""
+    """What the engine's CDI files say, where it is this machine's and they are for this user to read."""
     for folder in map(Path, folders):
         for path in sorted(folder.glob("*")):
-            if path.suffix in (".yaml", ".yml", ".json") and path.is_file():
-                yield path.read_text(errors="replace")
+            with contextlib.suppress(OSError):
+                if path.suffix in (".yaml", ".yml", ".json") and path.is_file():
+                    yield path.read_text(errors="replace")
+
+
+def refusal(said: str) -> dict[str, str] | None:
+    """Why the engine does not give a container the GPU, None where its words are of something else."""
+    low, what = said.lower(), f"the container engine does not give a container the GPU: {said}"
+    if "unsatisfied condition: cuda" in low:
+        remedy = "update the NVIDIA driver, or test in an image of an older CUDA, the wheel of it"
+        return {"kind": "driver-old", "reason": what, "remedy": remedy}
+    if "nvml error" in low or "libnvidia-ml" in low:
+        remedy = "see what nvidia-smi says on this machine; install the NVIDIA driver, or load it"
+        return {"kind": "no-driver", "reason": what, "remedy": remedy}
+    if any(word in low for word in ("device driver", "cdi device", "nvidia", "gpu")):
+        return {"kind": "no-runtime", "reason": what, "remedy": REMEDY_GPU}
+    return None
 
 
 def image_of(client: DockerClient, one: Subject, box: Box) -> str:

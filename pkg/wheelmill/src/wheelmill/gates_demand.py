@@ -22,11 +22,16 @@ def missing_gates(wheel: Path, matrix: Matrix) -> tuple[tuple[str, str], ...]:
         made = gates.from_json(json.loads(path.read_text()))
     except FileNotFoundError:
         return tuple((gate, "it was never run") for gate in demanded)
-    except (OSError, ValueError, TypeError, KeyError) as error:
-        return tuple((gate, f"the report {path.name} cannot be read: {error}") for gate in demanded)
+    except (OSError, ValueError) as error:
+        said = " ".join(str(error).split())[:200]
+        return tuple((gate, f"the report {path.name} cannot be read: {said}") for gate in demanded)
     if made.sha256 != file_sha256(wheel):
         return tuple((gate, f"the report {path.name} is of another file") for gate in demanded)
+    wanted = matrix.operators
+    if wanted and (made.namespace, made.samples) != (wanted.namespace, wanted.samples):
+        what = f"{made.namespace}:: by {made.samples}, and the matrix's are {wanted.namespace}:: by {wanted.samples}"
+        return tuple((gate, f"the report {path.name} is of the operators {what}") for gate in demanded)
     if any(one.severity == "error" for one in made.findings):
         return tuple((gate, "the wheel could not be tested") for gate in demanded)
-    said = {gate: made.verdict_of(gate) for gate in demanded}
-    return tuple((gate, f"it is {verdict}") for gate, verdict in said.items() if verdict != "pass")
+    verdicts = {gate: made.verdict_of(gate) for gate in demanded}
+    return tuple((gate, f"it is {verdict}") for gate, verdict in verdicts.items() if verdict != "pass")

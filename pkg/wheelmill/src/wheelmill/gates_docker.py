@@ -62,18 +62,25 @@ class Docker:
         tests = f"{sandbox.INPUTS}/tests" if asked.tests else None
         paths = [str(sandbox.INPUTS / name) for name in self.folders if name != "tests"]
         job = gates.job(one, asked, paths=paths, tests=tests, no_gpu=no_gpu)
-        out = gates_host.folder_of(self.store, job, f"docker {self.image}")
+        out = gates_host.folder_of(self.store, job, self._identity())
         with self.store.lock(f"gates-{out.name}", lambda: self.tell("waiting: another run tests the same")):
             gates_host.scripts(out / "scripts")
             write_json(out / "job.json", job)
+            (out / "result.json").unlink(missing_ok=True)
             python = str(self.box.python or gates_box.interpreter(self.place))
             command = [python, f"{OUT}/scripts/{gates.SCRIPTS[0].name}", "--drive", f"{OUT}/job.json", OUT]
             refused = self._start([*command, *(["--fresh"] if fresh else [])], out, request)
             return ({}, refused) if refused else (gates_host.result(out), None)
 
+    def _identity(self) -> str:
+        """What tells one environment from another, beside what is installed: rows of an earlier run are of it alone."""
+        content = str(self.client.images.get(self.image).id)
+        return " ".join(["docker", content, str(self.box.python), *self.box.mounts, *self.box.env])
+
     def _start(self, command: Sequence[str], out: Path, request: Any) -> dict[str, str] | None:
         """Run the container to its end. Returns why the GPU could not be given to it, None where it ended well."""
-        from docker.errors import APIError
+        from docker.errors import APIError, DockerException
+        from requests import RequestException
 
         with self.store.work("gates") as work:
             try:
@@ -84,13 +91,15 @@ class Docker:
             except APIError as error:
                 if sandbox.UNSEEN in str(error):
                     raise sandbox.unseen() from error
-                if request is not None:
-                    said = f"the container engine does not give a container the GPU: {error.explanation or error}"
-                    return {"kind": "no-runtime", "reason": said, "remedy": gates_box.REMEDY_GPU}
+                refused = gates_box.refusal(str(error.explanation or error)) if request is not None else None
+                if refused is not None:
+                    return refused
                 raise MissingError(
                     f"no container of {self.image} can be started: {error.explanation or error}",
                     remedy="see that its Python is where --python says, and that the mounts are right",
                 ) from error
+            except (DockerException, RequestException) as error:
+                raise engine.explain(error) from error
             finally:
                 sandbox.remove(self.client, sandbox.WORK, str(work))
         if status:

@@ -1,24 +1,22 @@
-"""Drives the units of a job: a process each, with a time limit, a log and a line in rows.jsonl. No torch here."""
+"""Drives the units of a job, each by `gates_process`, with a log and a line in rows.jsonl. No torch here."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import json
-import os
-import shutil
 import signal
-import subprocess
 import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import subprocess
     from collections.abc import Iterator
+    from pathlib import Path
 
 
 def sibling(name: str) -> Any:
@@ -26,12 +24,11 @@ def sibling(name: str) -> Any:
     return sys.modules["gates_runner"].sibling(name)
 
 
-RUNNER = Path(__file__).with_name("gates_runner.py")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 ON_BOTH, ON_GPU = ("ops", "gradcheck", "robust"), ("sanitize", "bench")
 ALONE = ("bench",)  # what else runs would be in its times
-# Of what a unit would inherit.
-REPLACED = ("PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF")
+# What is said of memory that other units may have taken.
+CROWDED = ("out of memory", "ALLOC_FAILED", "bad_alloc", "SIGKILL")
 VERSION = 1
 
 
@@ -95,101 +92,22 @@ def _hindrances(run: Run, gate: str, name: str, device: str, found: dict[str, An
         yield f"it has no {device.upper()} kernel", False
     if device == "cuda" and not found["gpu"]["usable"]:
         yield found["gpu"]["reason"], True
-    if gate == "sanitize" and sanitizer(job) is None:
+    if gate == "sanitize" and sibling("gates_process").sanitizer(job) is None:
         yield "compute-sanitizer is not here: install the CUDA toolkit's, or name it (--sanitizer)", True
 
 
-def sanitizer(job: dict[str, Any]) -> str | None:
-    """NVIDIA's compute-sanitizer: the named one, PATH's, or that of a toolkit in its usual place."""
-    places = ("/usr/local/cuda/bin", "/usr/local/cuda/compute-sanitizer", "/opt/cuda/bin")
-    path = os.pathsep.join([os.environ.get("PATH", ""), *places])
-    return shutil.which(job["sanitizer"] or "compute-sanitizer", path=path)
+def crowded(run: Run, row: dict[str, Any]) -> bool:
+    """Whether a unit may have lacked what others took, which ran beside it."""
+    bad = row["result"] != "pass" and any(sign in (row["reason"] or "") for sign in CROWDED)
+    return bad and run.job["jobs"] > 1
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
-    """End a unit's whole process group."""
-    for signum in (signal.SIGTERM, signal.SIGKILL):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(process.pid, signum)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            process.wait(timeout=5)
-            break
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-
-
-def environment(run: Run, gate: str) -> dict[str, str]:
-    """What a unit sees; caches, bytecode too, go to the run's own folder, for the rest may be read-only."""
-    env = {name: value for name, value in os.environ.items() if name not in REPLACED}
-    scratch = str(run.out / "cache")
-    paths = [*run.job["paths"], os.environ.get("PYTHONPATH", "")]
-    env |= {"PYTHONPATH": os.pathsep.join(path for path in paths if path), "PYTHONPYCACHEPREFIX": f"{scratch}/pyc"}
-    env.setdefault("PYTHONUSERBASE", str(Path("~/.local").expanduser()))  # where a torch may be, whatever HOME is
-    env |= {"TORCHINDUCTOR_CACHE_DIR": scratch, "TRITON_CACHE_DIR": scratch, "HOME": scratch, "PYTHONUNBUFFERED": "1"}
-    if gate == "sanitize":
-        env |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}
-    return env
-
-
-def launch(run: Run, text: str) -> dict[str, Any]:
-    """Run one unit in a process of its own; whatever becomes of it is its row."""
-    gate, _, _, *tool = [*text.split("/"), "", ""]
-    name = text.replace("/", ".")
-    log, result = run.out / "logs" / f"{name}.log", run.out / "logs" / f"{name}.json"
-    result.unlink(missing_ok=True)
-    work = run.out / "work" / name
-    work.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, str(RUNNER), "--unit", str(run.path), text, str(result)]
-    if gate == "sanitize":
-        from_tool = [str(sanitizer(run.job)), "--tool", tool[0], *(["--leak-check", "full"] * (tool[0] == "memcheck"))]
-        command = [*from_tool, "--target-processes", "all", *command]
-    seconds = run.job["timeouts"].get(gate, run.job["timeouts"]["unit"])
-    hung = False
-    with log.open("wb") as out:
-        process = subprocess.Popen(  # noqa: S603
-            command,
-            cwd=work,
-            env=environment(run, gate),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            start_new_session=True,
-        )
-        run.running.add(process)
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            hung = True
-        finally:
-            stop(process)
-            run.running.discard(process)
-    shutil.rmtree(work, ignore_errors=True)
-    told = json.loads(result.read_text()) if result.exists() else {"at": "starting", "found": {}, "left_out": []}
-    row = ended(told, process.returncode, seconds if hung else None)
-    if gate != "sanitize":
-        return row
-    judged: dict[str, Any] = sibling("gates_sanitize").judge(tool[0], log.read_text(errors="replace"), run.job, row)
-    return judged
-
-
-def ended(told: dict[str, Any], status: int, hung: float | None) -> dict[str, Any]:
-    """The row of a process: what it told, else how it died and at what."""
-    row = {"missing": told.get("missing", False), "found": told.get("found", {}), "left_out": told.get("left_out", [])}
-    if told.get("result"):
-        return {**row, "result": told["result"], "reason": told["reason"]}
-    at = told["at"]
-    if hung is not None:
-        return {**row, "result": "hang", "reason": f"it hung while {at}: stopped after {hung:.0f} s"}
-    if status < 0:
-        return {**row, "result": "crash", "reason": f"killed by {signal.Signals(-status).name} while {at}"}
-    return {**row, "result": "crash", "reason": f"the process ended with status {status} while {at}"}
-
-
-def step(run: Run, text: str, found: dict[str, Any]) -> None:
+def step(run: Run, text: str, found: dict[str, Any], *, alone: bool) -> None:
+    """Run a unit and keep its row; of one that may have lacked memory beside others, until it was run alone."""
     if run.stopping:
         return
     began = time.monotonic()
-    row = skipped(run, text, found) or launch(run, text)
+    row = skipped(run, text, found) or sibling("gates_process").launch(run, text)
     if run.stopping:
         return  # it was stopped with the run, which says nothing of it
     gate, name, device, *tool = text.split("/")
@@ -197,8 +115,9 @@ def step(run: Run, text: str, found: dict[str, Any]) -> None:
     row |= {"tool": tool[0] if tool else None, "seconds": round(time.monotonic() - began, 1)}
     with run.lock:
         run.rows[text] = row
-        with (run.out / "rows.jsonl").open("a") as out:
-            out.write(json.dumps(row) + "\n")
+        if alone or not crowded(run, row):
+            with (run.out / "rows.jsonl").open("a") as out:
+                out.write(json.dumps(row) + "\n")
         said = f": {row['reason']}" if row["reason"] else ""
         line = f"[{len(run.rows)}/{run.total}] {text}: {row['result']} in {row['seconds']} s{said}"
         print(line[:300], file=sys.stderr, flush=True)
@@ -206,10 +125,16 @@ def step(run: Run, text: str, found: dict[str, Any]) -> None:
 
 def resume(run: Run, found: dict[str, Any], *, fresh: bool) -> None:
     """Take up the rows of an earlier run of the same job in the same environment, but for what was missing then."""
-    known = {**run.job, "jobs": 0}, found.get("python"), found.get("torch"), found.get("gpu")
+    known = (
+        {**run.job, "jobs": 0},
+        found.get("python"),
+        found.get("torch"),
+        found.get("gpu"),
+        sibling("gates_process").identity(run.job),
+    )
     name = hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
     kept, ledger = [], run.out / "rows.jsonl"
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         first, *lines = ledger.read_text().splitlines()
         if not fresh and json.loads(first) == {"job": name}:
             for line in lines:  # a last line that is not whole ends it
@@ -225,23 +150,22 @@ def resume(run: Run, found: dict[str, Any], *, fresh: bool) -> None:
 def main(path: Path, out: Path, *, fresh: bool) -> int:
     """Run a job. 0 once result.json is written, whatever the gates say; 130 when interrupted."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    out = out.resolve()
+    process, out = sibling("gates_process"), out.resolve()
     for folder in ("logs", "work", "cache"):
         (out / folder).mkdir(parents=True, exist_ok=True)
     run = Run(job=json.loads(path.read_text()), path=path.resolve(), out=out)
     began = time.monotonic()
     try:
-        probed = launch(run, "probe")
+        probed = process.launch(run, "probe")
         found, rows = probed["found"], []
         if probed["result"] == "pass":
             found["gpu"] = sibling("gates_gpu").judge(found["gpu"], run.job["targets"], run.job["no_gpu"])
             resume(run, found, fresh=fresh)
-            if found["gpu"]["usable"] or not run.job["require_gpu"]:
+            known = set(run.job["operators"]) <= set(found["operators"])  # or the answer is an error, at once
+            if known and (found["gpu"]["usable"] or not run.job["require_gpu"]):
                 rows = _all(run, found)
     except KeyboardInterrupt:
-        run.stopping = True
-        for process in list(run.running):
-            stop(process)
+        process.stop_all(run)
         return 130
     told = {"version": VERSION, "probe": probed, "rows": rows, "seconds": round(time.monotonic() - began, 1)}
     beside = out / "result.json.new"
@@ -257,14 +181,12 @@ def _all(run: Run, found: dict[str, Any]) -> list[dict[str, Any]]:
     together = [text for text in left if text.split("/")[0] not in ALONE]
     pool = ThreadPoolExecutor(max_workers=run.job["jobs"])
     try:
-        list(pool.map(lambda text: step(run, text, found), together))
+        list(pool.map(lambda text: step(run, text, found, alone=False), together))
         for text in left:
-            if text not in together:
-                step(run, text, found)
+            if text not in together or crowded(run, run.rows[text]):
+                step(run, text, found, alone=True)
     except BaseException:
-        run.stopping = True
-        for process in list(run.running):
-            stop(process)
+        sibling("gates_process").stop_all(run)
         pool.shutdown(wait=True, cancel_futures=True)
         raise
     pool.shutdown()

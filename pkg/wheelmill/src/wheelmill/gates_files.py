@@ -49,6 +49,7 @@ class _Times(BaseModel):
 
 
 class _Operator(BaseModel):
+    sample: str
     milliseconds: _Times
 
 
@@ -82,8 +83,8 @@ def baseline(path: Path) -> dict[str, Any]:
 
 
 def accept(made: Report, path: Path) -> None:
-    """Write the times of a report as those that later ones are held against. Raises InputError without any."""
-    rows = [row for row in made.rows if row.gate == "bench" and row.result == "pass"]
+    """Write what this run and card measured as what later times are held against. Raises InputError without any."""
+    rows = [row for row in made.rows if row.gate == "bench" and row.result == "pass" and made.is_of_now(row)]
     if not rows:
         raise InputError("no time was measured that could be accepted", remedy="run the bench gate on a GPU")
     names = ("sample", "milliseconds", "reference", "of_reference")

@@ -97,7 +97,10 @@ def scripts(folder: Path) -> Path:
 def run(
     store: Store, one: Subject, asked: Asked, beside: Beside, log: Path, tell: Callable[[str], None], *, fresh: bool
 ) -> dict[str, Any]:
-    """Run a job on this machine and return what the scripts told."""
+    """Run a job on this machine and return what the scripts told. Nothing of it is left running.
+
+    What a kill of this process itself leaves is ended by the next run that opens the store.
+    """
     tests = None if asked.tests is None else str(asked.tests.resolve())
     job = gates.job(one, asked, paths=[str(path) for path in beside.paths], tests=tests)
     out = folder_of(store, job, f"host {beside.python}")
@@ -105,8 +108,17 @@ def run(
         runner = scripts(out / "scripts")
         write_json(out / "job.json", job)
         command = [str(beside.python), str(runner), "--drive", str(out / "job.json"), str(out)]
-        with following(log, tell):
-            proc.run([*command, *(["--fresh"] if fresh else [])], log=log, env=_environment(beside), cwd=out)
+        (out / "result.json").unlink(missing_ok=True)
+        with store.work("gates") as work, following(log, tell):
+            try:
+                proc.run([*command, *(["--fresh"] if fresh else [])], log=log, env=_environment(beside), cwd=out)
+            except proc.ProcessError as error:
+                raise MissingError(
+                    f"the gates did not run to their end beside {beside.python}: {error}",
+                    remedy=f"see {log}; what was measured is kept, and the same command goes on from there",
+                ) from error
+            finally:
+                proc.end_orphans(work)  # units are sessions of their own
         return result(out)
 
 
@@ -118,12 +130,13 @@ def _environment(beside: Beside) -> dict[str, str]:
 
 
 def result(out: Path) -> dict[str, Any]:
-    """What a run wrote. Raises InputError for a result that cannot be read, which no run of ours leaves."""
+    """What a run wrote. Raises InputError for a result that cannot be read, which no Python leaves."""
     try:
         told: dict[str, Any] = json.loads((out / "result.json").read_text())
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{out / 'result.json'} cannot be read: {error}", remedy="run it again with --fresh"
+            f"{out / 'result.json'} cannot be read: {error}",
+            remedy="see that --python names a Python, and run it again with --fresh",
         ) from error
     return told
 

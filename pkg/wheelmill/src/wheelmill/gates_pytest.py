@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gates_runner import GateFault, check_place
+from gates_runner import LOADING, GateFault, check_place
 
 if TYPE_CHECKING:
     from gates_runner import Unit
@@ -26,13 +26,14 @@ class _Counts:
 
     def pytest_runtest_logreport(self, report: Any) -> None:
         if report.when == "call" or report.outcome != "passed":
-            self.counts[report.outcome] += 1
+            self.counts[report.outcome] = self.counts.get(report.outcome, 0) + 1
             if report.failed:
                 self.failed.append(report.nodeid)
 
 
 def project_tests(unit: Unit) -> None:
-    """Run them without their project's configuration, which may put its source tree on the path."""
+    """Run them without what lies above them, which may put their project's source tree on the path."""
+    unit.at(LOADING)
     import pytest
 
     tests = Path(unit.job["tests"])
@@ -43,13 +44,15 @@ def project_tests(unit: Unit) -> None:
     status = pytest.main(
         [
             *("-q", str(tests), "-p", "no:cacheprovider", "--import-mode=importlib"),
-            *("-c", str(empty), "--rootdir", str(tests), "-o", "addopts="),
+            *("-c", str(empty), "--rootdir", str(tests), "--confcutdir", str(tests), "-o", "addopts="),
         ],
         plugins=[counting],
     )
     unit.at("looking at what was tested")
     check_place(unit.job)
     unit.found.update(counting.counts)
+    if skipped := counting.counts["skipped"]:
+        unit.leave_out(f"{skipped} tests were skipped")
     if counting.failed:
         raise GateFault(f"{len(counting.failed)} of {sum(counting.counts.values())} failed, first {counting.failed[0]}")
     if int(status) != ALL_PASSED or not counting.counts["passed"]:

@@ -29,13 +29,30 @@ def _poisoned(unit: Unit, args: Any) -> Any:
     return values.changed(unit.torch, args, lambda one: one.clone().fill_(POISON if values.differentiable(one) else 0))
 
 
-def _delayed(unit: Unit, late: Any, args: Any) -> Any:
-    """Call the operator right behind a producer that takes its time, on the current stream of the arguments' device."""
+def _delayed(unit: Unit, late: Any, args: Any) -> None:
+    """Fill `late` behind a producer that takes its time, on the current stream of the current device."""
     torch = unit.torch
     torch.cuda._sleep(DELAY)
     for one, other in zip(values.tensors(torch, late), values.tensors(torch, args), strict=True):
         one.copy_(other)
-    return unit.operator.op(*late)
+
+
+def _tells(unit: Unit, args: Any, expected: Any, dtype: Any, what: str) -> None:
+    """Note where other values give the same result, so that values which come too late would not show.
+
+    The call also loads the kernels and finds the memory that the next one uses: either may wait for the device, and so
+    for the delayed producer. Halves stay where most operators take them.
+    """
+    torch, floats = unit.torch, [one for one in values.tensors(unit.torch, args) if values.differentiable(one)]
+    halved = values.changed(torch, args, lambda one: one.clone().mul_(0.5 if values.differentiable(one) else 1))
+    value = values.called(unit, halved)
+    torch.cuda.synchronize()
+    try:
+        values.compare(unit, what, value, expected, dtype)
+    except GateFault:
+        return
+    if floats:
+        unit.leave_out(f"{what}: its result is the same for other values, so that values which come late do not show")
 
 
 def side_stream(unit: Unit) -> None:
@@ -47,7 +64,9 @@ def side_stream(unit: Unit) -> None:
     late, stream = _poisoned(unit, args), torch.cuda.Stream()
     torch.cuda.synchronize()
     with torch.cuda.stream(stream):
-        result = _delayed(unit, late, args)
+        _tells(unit, args, expected, dtype, "a side stream")
+        _delayed(unit, late, args)
+        result = values.called(unit, late)
     stream.synchronize()
     try:
         values.compare(unit, name, result, expected, dtype)
@@ -55,11 +74,24 @@ def side_stream(unit: Unit) -> None:
         raise GateFault(f"it does not run on the current stream: {error}") from error
 
 
+def _second(torch: Any) -> str | None:
+    """Why the second GPU is of no use here, if so."""
+    if torch.cuda.device_count() < 2:  # noqa: PLR2004
+        return "this machine has one GPU"
+    if torch.cuda.get_device_capability(1) != torch.cuda.get_device_capability(0):
+        return "the second GPU is of another kind"
+    try:
+        torch.ones(1, device="cuda:1").cpu()
+    except RuntimeError as error:
+        return f"the second GPU cannot be used: {' '.join(str(error).split())[:120]}"
+    return None
+
+
 def second_device(unit: Unit) -> None:
     """Inputs on another device than the current one, behind a delayed producer there."""
     torch = unit.torch
-    if torch.cuda.device_count() < 2:  # noqa: PLR2004
-        unit.leave_out("a device that is not the current one: this machine has one GPU")
+    if (why := _second(torch)) is not None:
+        unit.leave_out(f"a device that is not the current one: {why}")
         return
     dtype, name, sample = common.first(unit)
     expected = sample.reference()
@@ -67,10 +99,9 @@ def second_device(unit: Unit) -> None:
     late = _poisoned(unit, args)
     torch.cuda.synchronize(1)
     with torch.cuda.device(1):
-        torch.cuda._sleep(DELAY)
-        for one, other in zip(values.tensors(torch, late), values.tensors(torch, args), strict=True):
-            one.copy_(other)
-    result = unit.operator.op(*late)
+        _tells(unit, args, expected, dtype, "a device that is not the current one")
+        _delayed(unit, late, args)
+    result = values.called(unit, late)
     torch.cuda.synchronize(1)
     if any(one.device.index != 1 for one in values.tensors(torch, result)):
         raise GateFault(f"{name}: inputs on cuda:1 give a result elsewhere")
@@ -175,6 +206,9 @@ def _large(unit: Unit) -> None:
 def graph(unit: Unit) -> None:
     """Captured into a CUDA graph and replayed with other values in its inputs."""
     torch = unit.torch
+    if torch.Tag.dynamic_output_shape in unit.operator.op.tags:
+        unit.leave_out("a CUDA graph: its tags say that the size of its result is of data's making")
+        return
     dtype, name, sample = common.first(unit)
     expected = sample.reference()
     args = values.copied(torch, sample.args)
@@ -186,7 +220,7 @@ def graph(unit: Unit) -> None:
     torch.cuda.synchronize()
     captured = torch.cuda.CUDAGraph()
     with torch.cuda.graph(captured):
-        result = unit.operator.op(*live)
+        result = values.called(unit, live)
     for one, other in zip(values.tensors(torch, live), values.tensors(torch, args), strict=True):
         one.copy_(other)
     captured.replay()
@@ -207,6 +241,7 @@ def out_of_memory(unit: Unit) -> None:
         unit.leave_out("out of memory: it is not known to be pointwise")
         return
     args = _grown(unit, sample, shape, dtype)
+    unit.operator.op(*args)  # with memory it is not refused, so that without, memory is why
     torch.cuda.synchronize()
     torch.cuda.empty_cache()
     total = torch.cuda.get_device_properties(0).total_memory

@@ -11,6 +11,7 @@ The scripts `gates_*.py` lie in one folder, which need not be on the module path
 from __future__ import annotations
 
 import contextlib
+import errno
 import importlib
 import importlib.util
 import json
@@ -29,22 +30,28 @@ if TYPE_CHECKING:
 # The siblings share this very module, whatever it runs as: its exceptions are theirs.
 sys.modules.setdefault("gates_runner", sys.modules[__name__])
 COMPILERS = ("torch._dynamo", "torch._inductor.compile_fx", "torch.testing._internal.optests")
-STARTING = "starting the GPU"
+STARTING, LOADING = "starting the GPU", "importing pytest"
 HERE = Path(__file__).resolve().parent
-# What CUDA says of an error after which the process's device is of no more use.
+# What a unit does before anything of the operator is called: what goes wrong there is missing here, and no fault of it.
+BEFORE = ("starting", "importing torch", STARTING, LOADING)
+# What CUDA says of an error after which the process's device is of no more use. torch adds a word on "device-side
+# assertions" to every error.
 LOST = (
     "unspecified launch failure",
     "illegal memory access",
     "illegal address",
-    "device-side assert",
+    "device-side assert triggered",
     "misaligned address",
     "illegal instruction",
     "invalid program counter",
+    "operation not supported on global/shared address space",
     "hardware stack error",
     "launch timed out",
-    "ECC",
+    "uncorrectable ECC error",
     "GPU is lost",
 )
+# The disk or the quota is full.
+FULL = (errno.ENOSPC, errno.EDQUOT)
 # What CUDA says of a launch that it refuses: in an operator's message this is no refusal of the operator's own.
 REFUSED_LAUNCH = (
     "CUDA error",
@@ -155,30 +162,6 @@ def has_kernel(torch: Any, namespace: str, name: str, device: str) -> bool:
     return any(has(one, device.upper()) for one in full)
 
 
-def gpus(torch: Any) -> dict[str, Any]:
-    """What the driver and torch say of GPUs here; judged by `gates_driver.gpu`."""
-    import ctypes
-
-    told: dict[str, Any] = {"torch_cuda": torch.version.cuda, "driver": None, "cards": [], "error": None}
-    try:
-        library = ctypes.CDLL("libcuda.so.1")
-        number = ctypes.c_int()
-        if library.cuDriverGetVersion(ctypes.byref(number)) == 0:
-            told["driver"] = number.value
-    except OSError:
-        return told
-    try:
-        torch.cuda.init()
-        for index in range(torch.cuda.device_count()):
-            row = torch.cuda.get_device_properties(index)
-            torch.ones(1, device=f"cuda:{index}").cpu()
-            memory = row.total_memory
-            told["cards"].append({"name": row.name, "capability": [row.major, row.minor], "memory": memory})
-    except (RuntimeError, AssertionError) as error:
-        told["error"] = str(error).splitlines()[0]
-    return told
-
-
 def probe(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
     """What is here: releases, where the wheel lies, its operators, GPUs."""
     import platform
@@ -189,7 +172,7 @@ def probe(job: dict[str, Any], at: Callable[[str], None]) -> dict[str, Any]:
     at("importing the wheel's modules")
     told: dict[str, Any] = {"python": platform.python_version(), "torch": torch.__version__, "operators": {}}
     told["modules"] = check_place(job)
-    told["gpu"] = gpus(torch)
+    told["gpu"] = sibling("gates_gpu").look(torch)
     if job["namespace"]:
         at(f"importing {job['samples']}")
         described = importlib.import_module(job["samples"]).OPERATORS if job["samples"] else {}
@@ -281,7 +264,8 @@ def main_unit(job_path: str, text: str, result_path: str) -> int:
         told.update(result="pass", at="the end")
     except Exception as error:
         result, reason = judged(error)
-        if told["at"] == STARTING:  # an earlier unit may have lost it; that is none of this one's faults
+        # An earlier unit may have lost the GPU, and a full disk is nobody's fault.
+        if told["at"] in BEFORE or (isinstance(error, OSError) and error.errno in FULL):
             result, told["missing"] = "not-run", True
         told.update(result=result, reason=f"{told['at']}: {reason}", trace=traceback.format_exc())
         traceback.print_exc()

@@ -1,12 +1,13 @@
 """The gate `sanitize`: an operator's samples under compute-sanitizer, and its reports told back to operator and sample.
 
 `calls` is what runs under the tool; it prints a marker before each sample. `judge` reads what came out, without torch.
-A report is the operator's unless its kernel is torch's own, or, where no kernel is named, no library of the wheel is
-among the callers.
+A report is the operator's unless the innermost library of its host frames, CUDA's own aside, is torch's or NVIDIA's;
+without such frames, unless its kernel is torch's own by its name.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -21,22 +22,36 @@ if TYPE_CHECKING:
 MARK = "@sample "
 # The tool prints from a process of its own; this lets it before the next marker.
 PAUSE = 0.01
+# Its own 100 are soon full of what torch holds at the end, and the rest, the operator's too, would not be printed.
+LIMIT = 2000
+OPTIONS = ("--target-processes", "all", "--print-limit", str(LIMIT))
+PORTS = 10  # that the tool tries unless it is told of more; each that runs takes one
 LINE = re.compile(r"^=========(?P<text> .*|)$")
-# At the first level, what is no report: the head, summaries, and what the program itself was told.
+# At the first level, what is no report: the head, summaries, and what the tool or the program came to.
+OF_TOOL = r"(?!Race reported|Potential|\()"
 NO_REPORT = re.compile(
-    r"(COMPUTE-SANITIZER|ERROR SUMMARY|LEAK SUMMARY|RACECHECK SUMMARY|SYNCCHECK SUMMARY|Target application|"
-    r"Attached|Detached|This tool|\d+ (similar|more) |Internal|Warning: |"
-    r"Error: (No attachable|Target|Failed))"
+    r"(COMPUTE-SANITIZER|(ERROR|LEAK|RACECHECK|SYNCCHECK) SUMMARY|Target application|Attached|Detached|This tool|"
+    rf"\d+ (similar|more) |Internal |(?i:error|warning|info): {OF_TOOL})"
 )
-FAILED = re.compile(r"(Internal Sanitizer Error|Target application terminated|Error: (No attachable|Target|Failed))")
-KERNEL = re.compile(
-    r"\b(?:at|in|access (?:at|by .*?in)) (?:0x[0-9a-fA-F]+ in )?(?P<name>[^\n]*?\))(?:\+0x[0-9a-fA-F]+|$)"
+FAILED = re.compile(rf"^=========  ?((?i:error): {OF_TOOL}.*|Internal Sanitizer Error.*)$", re.MULTILINE)
+WARNED = re.compile(rf"^=========  ?((?i:warning): {OF_TOOL}.*|Internal Sanitizer Warning.*)$", re.MULTILINE)
+# What names code: `NAME+0x70`, `NAME:0x70`, and of older tools `0x70 in FILE:LINE:NAME`.
+NAMED = (
+    re.compile(r"^.*\bat (?P<name>\S.*?)(?:\+|(?<=\)):)0x[0-9a-fA-F]+"),
+    re.compile(r"^.*\bat 0x[0-9a-fA-F]+ in (?:\S*?:\d+:)?(?P<name>.+)$"),
 )
-PLAIN = re.compile(r"\b(?:at|in) (?:0x[0-9a-fA-F]+ in )?(?P<name>[A-Za-z_][\w:<>, ]*?)\+0x[0-9a-fA-F]+")
+INSIDE = re.compile(r"^Device Frame: ?(?P<name>\S.*?)\+0x[0-9a-fA-F]+")
+HOST = "Saved host backtrace"
+LIBRARY = re.compile(r"(?:\bin |Host Frame: ?)(\S*?\.so\b[\w.]*)")
+CUDAS = re.compile(r"lib(cuda|cudart|cupti|sanitizer[-\w]*|c|pthread|dl)[-.]")
+OTHERS = re.compile(r"lib(torch|c10|cu(blas|dnn|fft|file|rand|solver|sparse)|nv|nccl|triton)")
 TORCHS = re.compile(r"(^|[\s<(])(at|c10|torch|at_cuda_detail|caffe2|cub|thrust|cutlass)::")
 LEAK = re.compile(r"^Leaked [\d,]+ bytes")
 ALLOCATOR = "CUDACachingAllocator"
-SUMMARY = re.compile(r"(?:ERROR SUMMARY: (\d+) error|RACECHECK SUMMARY: (\d+) hazard)")
+SUMMARY = re.compile(
+    r"(?:ERROR SUMMARY: (\d+) errors?\b(?! were| was)|RACECHECK SUMMARY: (\d+) hazards?\b(?! were| was))"
+)
+UNPRINTED = re.compile(r"SUMMARY: (\d+) \w+ (?:were|was) not printed")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,47 +65,67 @@ class Report:
 
 
 def calls(unit: Unit) -> None:
-    """Call the operator on every sample, one after another, then take the device's context down for the leak check."""
+    """Call the operator on every sample, one after another, then take the device's context down for the leak check.
+
+    The memory of samples and results is given back by hand: the tool may hold the Python frames that it has seen, and
+    with them their tensors, which would then be leaks.
+    """
     import ctypes
     import gc
     import time
 
-    from gates_runner import sibling
+    from gates_runner import GateFault, sibling
 
     torch, values = unit.torch, sibling("gates_values")
-    count, smooth = 0, getattr(unit.operator, "differentiable", True) and not any(values.written(unit.operator))
+    smooth = getattr(unit.operator, "differentiable", True) and not any(values.written(unit.operator))
+    count, held = 0, []
     for dtype in unit.dtypes:
         for name, sample in unit.drawn(dtype):
             unit.at(f"calling it on {dtype}, {name}")
             torch.cuda.synchronize()
             time.sleep(PAUSE)
             print(f"\n{MARK}{dtype}, {name}", flush=True)
-            result = unit.operator.op(*sample.args)
+            held += [sample.args, unit.operator.op(*sample.args)]
             torch.cuda.synchronize()
             if (
                 smooth
                 and dtype == torch.float32
                 and any(map(values.differentiable, values.tensors(torch, sample.args)))
             ):
-                _backward(torch, values, unit.operator, sample)
-            del result
+                held += _backward(torch, values, unit.operator, sample)
             count += 1
+    if not count:
+        raise GateFault(f"the samples' module gives none for {unit.device}")
     unit.found["calls"] = count
     time.sleep(PAUSE)
     print(f"\n{MARK}after the last sample", flush=True)
+    give_back(torch, values.tensors(torch, held))
+    held.clear()
     sample = None
     gc.collect()
     torch.cuda.synchronize()
     ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxReset_v2(0)
 
 
-def _backward(torch: Any, values: Any, operator: Any, sample: Any) -> None:
+def _backward(torch: Any, values: Any, operator: Any, sample: Any) -> list[Any]:
+    """Every tensor that was made for it."""
     args = values.requiring_grad(torch, sample.args)
     outputs = [one for one in values.tensors(torch, operator.op(*args)) if one.requires_grad]
     inputs = [one for one in values.tensors(torch, args) if one.requires_grad]
-    if outputs:
-        torch.autograd.grad(outputs, inputs, [torch.ones_like(one) for one in outputs], allow_unused=True)
-        torch.cuda.synchronize()
+    if not outputs:
+        return []
+    ones = [torch.ones_like(one) for one in outputs]
+    got = torch.autograd.grad(outputs, inputs, ones, allow_unused=True)
+    torch.cuda.synchronize()
+    return [outputs, ones, got]
+
+
+def give_back(torch: Any, every: list[Any]) -> None:
+    """Free the memory of tensors, whoever holds them still."""
+    with torch.no_grad():
+        for one in every:
+            with contextlib.suppress(RuntimeError, NotImplementedError):  # of memory that is not torch's, or of none
+                one.untyped_storage().resize_(0)
 
 
 def reports(text: str) -> Iterator[Report]:
@@ -123,22 +158,33 @@ def reports(text: str) -> Iterator[Report]:
 
 
 def _kernel(body: str) -> str | None:
-    """The kernel of a report: the first name with an offset into code, before the host's frames."""
-    device = body.partition("Saved host backtrace")[0]
-    found = KERNEL.search(device) or PLAIN.search(device)
-    return found["name"].strip() if found else None
+    """The kernel of a report: the outermost device frame, else the first name with an offset into code."""
+    device = body.partition(HOST)[0].splitlines()
+    inside = [found["name"] for line in device if (found := INSIDE.match(line))]
+    named = (found["name"] for line in device for one in NAMED if (found := one.match(line)))
+    name = inside[-1] if inside else next(named, None)
+    return name.strip() if name else None
+
+
+def owner(body: str) -> str | None:
+    """The library whose code launched or called, by the innermost host frame that is not CUDA's own."""
+    found = (Path(name).name for name in LIBRARY.findall(body.partition(HOST)[2]))
+    return next((name for name in found if not CUDAS.match(name)), None)
 
 
 def belongs(report: Report, libraries: list[str]) -> bool:
     """Whether a report is of the wheel's code and not of torch's."""
-    if report.kernel is not None:
-        return TORCHS.search(report.kernel) is None
     if LEAK.match(report.head) and ALLOCATOR in report.body:
         return False  # a tensor, which torch still holds at the end; `robust` counts those that calls leave behind
-    frames = [line for line in report.body.splitlines() if "Host Frame" in line]
-    if report.head.startswith("Program hit") and not frames:
-        return False  # what torch itself asks for may be refused, and be no fault
-    return not frames or any(Path(name).name in line for name in libraries for line in frames)
+    library = owner(report.body)
+    if library in libraries:
+        return True
+    if library is not None and OTHERS.match(library):
+        return False
+    if report.kernel is not None:
+        return TORCHS.search(report.kernel) is None
+    # What torch itself asks for may be refused, and be no fault.
+    return library is None and not report.head.startswith("Program hit")
 
 
 def matches(row: dict[str, Any], tool: str, report: Report) -> bool:
@@ -165,6 +211,9 @@ def judge(tool: str, text: str, job: dict[str, Any], row: dict[str, Any]) -> dic
     left = list(row["left_out"])
     if foreign:
         left.append(f"{len(foreign)} reports of code that is not the wheel's, the first: {_told(foreign[0])}")
+    accepted = [job["suppressions"][number]["reason"] for number in sorted(used)]
+    left += [f"reports that a suppression accepts: {reason}" for reason in accepted]
+    left += [f"{tool} warns: {warning}" for warning in dict.fromkeys(WARNED.findall(text))]
     row = {**row, "found": found, "left_out": left}
     if own:
         more = f" (and {len(own) - 1} more)" if len(own) > 1 else ""
@@ -172,13 +221,20 @@ def judge(tool: str, text: str, job: dict[str, Any], row: dict[str, Any]) -> dic
     if row["result"] != "pass":
         return {**row, "reason": f"{tool}: {row['reason']}"}
     said = [int(number) for pair in SUMMARY.findall(text) for number in pair if number]
-    if not said or FAILED.search(text):
+    failed = FAILED.search(text)
+    if failed or not said:
         lines = [line for line in text.splitlines() if line.strip()]
-        last = lines[-1][:200] if lines else "it printed nothing"
-        return {**row, "result": "not-run", "missing": True, "reason": f"{tool} itself did not finish: {last}"}
+        last = failed[1] if failed else (lines or ["it printed nothing"])[-1]
+        return _not_run(row, f"{tool} itself did not finish: {last[:200]}")
+    if unprinted := sum(map(int, UNPRINTED.findall(text))):
+        return _not_run(row, f"{tool} left {unprinted} reports out, beyond {LIMIT}, which may be the operator's")
     if max(said) and not every:
         return {**row, "result": "fail", "reason": f"{tool} counts {max(said)} errors, in words unknown to this gate"}
     return row
+
+
+def _not_run(row: dict[str, Any], reason: str) -> dict[str, Any]:
+    return {**row, "result": "not-run", "missing": True, "reason": reason}
 
 
 def _told(report: Report) -> str:

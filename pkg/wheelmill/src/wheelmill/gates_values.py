@@ -8,19 +8,14 @@ from typing import TYPE_CHECKING, Any
 from gates_runner import GateFault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gates_runner import Unit
 
 # opcheck and numeric Jacobians cost time with size, and find nothing more in a larger sample.
 SMALL, TINY = 100_000, 150
-UTILS = (
-    "test_schema",
-    "test_autograd_registration",
-    "test_faketensor",
-    "test_aot_dispatch_static",
-    "test_aot_dispatch_dynamic",
-)
+STATIC = "test_aot_dispatch_static"  # has no word for a size of data's making
+UTILS = ("test_schema", "test_autograd_registration", "test_faketensor", STATIC, "test_aot_dispatch_dynamic")
 
 
 def tensors(torch: Any, value: Any) -> list[Any]:
@@ -56,6 +51,8 @@ def compare(unit: Unit, name: str, actual: Any, expected: Any, dtype: Any) -> No
     """Hold a result against the reference's. Raises GateFault that names the sample."""
     torch = unit.torch
     got, want = tensors(torch, actual), tensors(torch, expected)
+    if not want:
+        raise GateFault(f"{dtype}, {name}: the reference gives no tensor to hold its result against")
     if len(got) != len(want):
         raise GateFault(f"{dtype}, {name}: {len(got)} results, and the reference gives {len(want)}")
     rtol, atol = unit.tolerance(dtype)
@@ -66,6 +63,14 @@ def compare(unit: Unit, name: str, actual: Any, expected: Any, dtype: Any) -> No
             )
         except AssertionError as error:
             raise GateFault(f"{dtype}, {name}: {error}") from error
+
+
+def called(unit: Unit, args: Any, op: Any = None) -> Any:
+    """What a call of the operator, or of `op` for it, gives; where it returns no tensor, what it writes to."""
+    value = (op or unit.operator.op)(*args)
+    if tensors(unit.torch, value):
+        return value
+    return [one for one, into in zip(args, written(unit.operator), strict=False) if into]
 
 
 def finite(torch: Any, value: Any) -> bool:
@@ -83,56 +88,77 @@ def written(operator: Any) -> list[bool]:
     return [info is not None and info.is_write for info in infos]
 
 
+def overloads(torch: Any, namespace: str, name: str) -> Iterator[str]:
+    """The overloads of an operator; the default one is empty."""
+    for full in torch._C._dispatch_get_all_op_names():
+        operator, _, overload = full.partition(".")
+        if operator == f"{namespace}::{name}":
+            yield overload
+
+
 def ops(unit: Unit) -> None:
     """Values of every sample against the reference, metadata of the fake kernel, and torch's opcheck."""
-    counts = {}
+    counts, utils = {}, list(UTILS)
+    own = unit.operator.op._schema.overload_name
+    if others := sorted({one for one in overloads(unit.torch, unit.job["namespace"], unit.name) if one != own}):
+        unit.leave_out(f"overloads that its samples do not call: {', '.join(one or 'default' for one in others)}")
     for dtype in unit.dtypes:
         counts[str(dtype)] = 0
         for name, sample in unit.drawn(dtype):
             unit.at(f"computing {dtype}, {name}")
             expected = sample.reference()
-            value = unit.operator.op(*sample.args)
+            value = called(unit, sample.args)
             compare(unit, name, value, expected, dtype)
             unit.at(f"calling the fake kernel, {dtype}, {name}")
-            fake(unit, name, sample.args, value)
+            if fake(unit, name, sample.args, value) and STATIC in utils:
+                utils.remove(STATIC)
             counts[str(dtype)] += 1
     unit.found["samples"] = counts
     if not sum(counts.values()):
         raise GateFault(f"the samples' module gives none for {unit.device}")
-    unit.found["opchecks"] = sum(1 for _ in opchecks(unit))
+    unit.found["opchecks"] = sum(1 for _ in opchecks(unit, utils))
     if not unit.found["opchecks"]:
         raise GateFault(f"no sample of it is finite and of at most {SMALL} elements, as opcheck needs")
 
 
-def fake(unit: Unit, name: str, args: Any, value: Any) -> None:
-    """The fake kernel's shapes, strides, dtypes and devices against the real ones."""
+def fake(unit: Unit, name: str, args: Any, value: Any) -> bool:
+    """The fake kernel's shapes, strides, dtypes and devices against the real ones; whether data makes a size."""
     from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     torch = unit.torch
-    with FakeTensorMode() as mode:
+    with FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
         try:
-            made = unit.operator.op(*changed(torch, args, mode.from_tensor))
+            made = tensors(torch, called(unit, changed(torch, args, mode.from_tensor)))
         except Exception as error:
             text = " ".join(str(error).split())[:400]
             raise GateFault(
                 f"{name}: it has no fake kernel that takes this call, so torch.compile and export do not: {text}"
             ) from error
-    for real, other in zip(tensors(torch, value), tensors(torch, made), strict=True):
-        for what, right, wrong in (
-            ("shape", tuple(real.shape), tuple(other.shape)),
-            ("dtype", real.dtype, other.dtype),
-            ("device", real.device, other.device),
-        ):
+    if len(made) != len(tensors(torch, value)):
+        raise GateFault(
+            f"{name}: the fake kernel gives {len(made)} results, and the real one {len(tensors(torch, value))}"
+        )
+    for real, other in zip(tensors(torch, value), made, strict=True):
+        for what, right, wrong in (("dtype", real.dtype, other.dtype), ("device", real.device, other.device)):
             if right != wrong:
                 raise GateFault(f"{name}: the fake kernel's {what} is {wrong}, and the real one's {right}")
+        if real.dim() != other.dim() or any(map(_differ, real.shape, other.shape)):
+            shape = tuple(other.shape)
+            raise GateFault(f"{name}: the fake kernel's shape is {shape}, and the real one's {tuple(real.shape)}")
         both = zip(real.shape, real.stride(), other.stride(), strict=True)
-        if real.numel() and any(size > 1 and a != b for size, a, b in both):
+        if real.numel() and any(size > 1 and _differ(a, b) for size, a, b in both):
             raise GateFault(
                 f"{name}: the fake kernel's strides are {other.stride()}, and the real one's {real.stride()}"
             )
+    return any(not isinstance(size, int) for one in made for size in one.shape)
 
 
-def opchecks(unit: Unit) -> Iterator[str]:
+def _differ(real: int, other: Any) -> bool:
+    return isinstance(other, int) and real != other
+
+
+def opchecks(unit: Unit, utils: Sequence[str]) -> Iterator[str]:
     """Run torch.library.opcheck on each sample of one dtype, without and with gradients."""
     torch = unit.torch
     dtype = torch.float32 if torch.float32 in unit.samples.DTYPES else unit.samples.DTYPES[0]
@@ -146,7 +172,7 @@ def opchecks(unit: Unit) -> Iterator[str]:
         if wanted and not any(map(overlapping, sized)) and not any(written(unit.operator)):
             calls.append(requiring_grad(torch, sample.args))
         for args in calls:
-            for util in UTILS:
+            for util in utils:
                 unit.at(f"opcheck {util}, {name}")
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
@@ -175,6 +201,8 @@ def gradcheck(unit: Unit) -> None:
                 torch.autograd.gradgradcheck(unit.operator.op, args, nondet_tol=tolerance)
                 counts["gradgradcheck"] += 1
     unit.found.update(counts)
+    if not counts["gradgradcheck"]:
+        unit.leave_out(f"gradgradcheck: no sample to check gradients with has at most {TINY} elements")
     if not counts["gradcheck"]:
         raise GateFault(f"it has no small finite sample in float64 on {unit.device} to check gradients with")
 

@@ -58,9 +58,18 @@ def table(made: Report) -> Table:
 
 
 def faults(made: Report) -> list[str]:
-    """Each unit that did not pass, with its reason; findings; and pytest, which is of no operator."""
+    """Each unit that did not pass, with its reason, and each finding that is an error."""
     rows = [f"{row.unit}: {row.result}: {row.reason}" for row in made.rows if row.result in BAD]
-    return [*rows, *(f"{one.severity}: {one.rule}: {one.message}" for one in made.findings)]
+    return [*rows, *_findings(made, "error")]
+
+
+def warnings(made: Report) -> list[str]:
+    """Findings that fail nothing."""
+    return _findings(made, "warning")
+
+
+def _findings(made: Report, severity: str) -> list[str]:
+    return [f"{one.rule}: {one.message}: {one.remedy}" for one in made.findings if one.severity == severity]
 
 
 def left_out(made: Report) -> list[str]:
@@ -87,7 +96,11 @@ def markdown(made: Report) -> str:
     text = [f"`{made.file}`, SHA-256 `{made.sha256[:16]}…`", "", escaped(summary(made)), ""]
     text += ["| " + " | ".join(head) + " |", "|---" * len(head) + "|"]
     text += ["| " + " | ".join(map(escaped, line)) + " |" for line in lines]
-    for title, notes in (("What failed", faults(made)), ("What was not run", left_out(made))):
+    for title, notes in (
+        ("What failed", faults(made)),
+        ("Warnings", warnings(made)),
+        ("What was not run", left_out(made)),
+    ):
         if notes:
             text += ["", f"{title}:", "", *(f"- {escaped(note)}" for note in notes)]
     return "\n".join(text) + "\n"

@@ -113,18 +113,24 @@ def _torch(answer: Answer, known: Facts) -> Advice | None:
     candidates = liftable(answer.judged, LIFTABLE)
     if env.system != "linux" or not candidates:
         return None
+    claimed = None
     for torch in _torches(env, known):
         if _outdriven(env, torch) or which_torch.lacking(env, torch, known):
             continue
         found = _fitting(env.model_copy(update={"torch": torch}), candidates, known, answer)
-        if found is not None:
-            return Advice(
-                change=f"torch {torch.version}",
-                command=_install(torch, known),
-                file=found.candidate.file,
-                sure=not found.of("unknown"),
-            )
-    return None
+        if found is None:
+            continue
+        advice = Advice(
+            change=f"torch {torch.version}",
+            command=_install(torch, known),
+            file=found.candidate.file,
+            sure=not found.of("unknown"),
+        )
+        # Where a wheel was measured is better than the nearest torch that it claims.
+        if any(one.rule == "measured" for one in found.reasons):
+            return advice
+        claimed = claimed or advice
+    return claimed
 
 
 def _outdriven(env: Environment, torch: Torch) -> bool:

@@ -19,19 +19,23 @@ __global__ void add_previous_in_time(const T* x, T* out, std::int64_t n) {
   }
 }
 
-/// Two barriers in the branches of one warp, where all its threads must wait at the same. Each
-/// thread waits at one of them, and to the block they are one barrier: values are right.
+/// A barrier in each branch of a block, where all its threads must wait at the same. Whole warps take
+/// a branch: the hardware counts who waits and not where, so the barrier opens and values are right.
+/// Threads of one warp at two barriers would wait for each other for ever.
 template <class T>
 __global__ void add_previous_divergent(const T* x, T* out, std::int64_t n) {
   __shared__ T tile[kTile];
   const std::int64_t i = thread();
-  if (threadIdx.x % 2 == 0) {
-    tile[threadIdx.x] = i < n ? x[i] : T(0);
+  const T value = i < n ? x[i] : T(0);
+  if (threadIdx.x / 32 % 2 == 0) {
+    tile[threadIdx.x] = value;
     __syncthreads();
   } else {
-    pause();  // without it the compiler may make one barrier of the two
-    tile[threadIdx.x] = i < n ? x[i] : T(0);
+    // On both sides, or the compiler may make one barrier of the two, above or below the branches.
+    pause();
+    tile[threadIdx.x] = value;
     __syncthreads();
+    pause();
   }
   if (i < n) {
     out[i] = tile[threadIdx.x] + (threadIdx.x > 0 ? tile[threadIdx.x - 1] : 0);

@@ -1,5 +1,6 @@
 """Operators in Python alone that each hold one fault, and their clean twins `NAME_clean`: torch.ops.pyfaults.NAME."""
 
+import fcntl
 import os
 import time
 
@@ -8,11 +9,13 @@ from torch import Tensor
 
 LIBRARY = torch.library.Library("pyfaults", "DEF")
 SCRATCH: list[Tensor] = []
+HELD = []
 
 
-def define(name, call, *, tensors=1, fake=torch.empty_like, backward=None):
+def define(name, call, *, tensors=1, fake=torch.empty_like, backward=None, schema=None):
     """Register an operator: kernels for both devices, and unless they are None, a fake kernel and a gradient."""
-    LIBRARY.define(f"{name}({', '.join('Tensor ' + 'xy'[place] for place in range(tensors))}) -> Tensor")
+    schema = schema or f"({', '.join('Tensor ' + 'xy'[place] for place in range(tensors))}) -> Tensor"
+    LIBRARY.define(f"{name}{schema}")
     for key in ("CPU", "CUDA"):
         LIBRARY.impl(name, call, key)
     if fake is not None:
@@ -66,6 +69,32 @@ def launch_nothing(x):
     return x * 2
 
 
+def into(factor):
+    """Multiply in place, and return nothing."""
+
+    def call(x):
+        x.mul_(factor)
+
+    return call
+
+
+def some(dtype):
+    """A fake result whose size is of data's making."""
+    return lambda x: x.new_empty(torch.library.get_ctx().new_dynamic_size(), dtype=dtype)
+
+
+def crowd(x):
+    """As if it took so much memory that two processes of a run cannot do so at a time."""
+    if not HELD:
+        HELD.append(open(os.path.join(os.path.dirname(os.getcwd()), "crowd.lock"), "w"))
+    try:
+        fcntl.flock(HELD[0], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise RuntimeError("CUDA out of memory. Tried to allocate 100 GiB") from None
+    time.sleep(0.1)
+    return x * 2
+
+
 def gradient(formula):
     return lambda ctx, grad: formula(grad, *ctx.saved_tensors)
 
@@ -93,6 +122,9 @@ pair("random_gradient", {"backward": gradient(noisy)}, right, call=square)
 missing = {"backward": gradient(lambda grad, x, y: (grad * y, None))}
 pair("gradient_missing", missing, both, call=torch.mul, tensors=2)
 pair("no_gradient", {}, right, call=lambda x: square(x).detach())
+pair("wrong_in_place", {"call": into(2.001)}, {"call": into(2)}, schema="(Tensor(a!) x) -> ()", fake=lambda x: None)
+pair("fake_wrong_dtype", {"fake": some(torch.int64)}, {"fake": some(None)}, call=lambda x: x[x > 0])
+pair("crowded", {"call": crowd}, {"call": crowd})
 pair("crash", {"call": abort}, {"call": double})
 pair("leaves", {"call": leave}, {"call": double})
 pair("hang", {"call": sleep}, {"call": double})

@@ -38,6 +38,8 @@ class Sample:
             return first * others[0]
         if self.operator.base == "aliasing_output":
             return first.clone()
+        if self.operator.base == "fake_wrong_dtype":
+            return first[first > 0]
         return first * first if self.operator.base in SQUARES else first * 2
 
 
@@ -50,6 +52,9 @@ NAMES = (
         "random_gradient",
         "gradient_missing",
         "no_gradient",
+        "wrong_in_place",
+        "fake_wrong_dtype",
+        "crowded",
         "crash",
         "leaves",
     ),
