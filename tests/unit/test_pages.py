@@ -43,16 +43,19 @@ def test_lines_put_in_and_taken_out_give_the_page_of_what_is_left(
     assert found is not None
     assert pages.files(found) == sorted(before)
     wanted = pages.links(top, [one for one in left.values() if one is not None], "")
-    assert pages.spliced(found, top, changes, "") == wanted
+    assert pages.spliced(page, top, changes, "") == wanted
 
 
 def test_another_page_is_not_taken_for_one_of_these() -> None:
-    top = pages.all_top()
-    good = pages.links(top, [entry()], "")
+    top, file = pages.all_top(), "demo-1.0+cu130-py3-none-any.whl"
+    good = pages.links(top, [entry(file)], "")
     assert pages.lines(good, top) is not None
-    for bad in (None, b"", good[:-1], good.replace(b"<a ", b"<A "), good.replace(b"<br>", b""), good[1:]):
+    for bad in (b"", good[:-1], good[1:], good.replace(b"<br>", b""), good.replace(b"</a>", b"")):
         assert pages.lines(bad, top) is None
+        assert pages.spliced(bad, top, {file: None}, "") is None
+    assert pages.lines(good.replace(b"<a ", b"<A "), top) is None
     assert pages.lines(good, pages.environment_top("cpu-torch2.11")) is None
+    assert pages.spliced(good, pages.environment_top("cpu-torch2.11"), {}, "") is None
 
 
 def test_an_entry_is_read_back_as_it_was_written() -> None:
@@ -81,6 +84,6 @@ def test_versions_and_environments_are_ordered_as_versions() -> None:
 
 def test_times_are_told_in_utc_or_not_at_all() -> None:
     assert entries.moment("2026-01-02T04:04:05+01:00") == "2026-01-02T03:04:05Z"
-    assert entries.moment("2026-01-02T03:04:05.25Z") == "2026-01-02T03:04:05.250000Z"
+    assert entries.moment("2026-01-02T03:04:05.250Z") == "2026-01-02T03:04:05.250000Z"
     assert entries.moment("2026-01-02T03:04:05") is None
     assert entries.moment("yesterday") is None

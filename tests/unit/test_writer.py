@@ -77,7 +77,7 @@ def sound(site: Path, *, hashes: bool = True) -> None:
             target = page.parent / unquote(path.partition("#")[0])
             # Before the first landing page nothing leads to the pages that lead to it.
             assert target.exists() or target.resolve() == site / "index.html", f"{page}: {path}"
-            if stated and hashes:
+            if path.endswith(".whl") and stated and hashes:
                 assert hashlib.sha256(target.read_bytes()).hexdigest() == stated, f"{page}: {path}"
     for page in site.rglob("index.json"):
         for row in json.loads(page.read_text()).get("files", ()):
@@ -192,6 +192,7 @@ def test_only_what_changes_is_written(dist: Path, site: Folder) -> None:
 def test_a_kill_at_any_operation_leaves_a_sound_index_that_the_next_run_mends(
     tmp_path: Path, dist: Path, site: Folder, step: Callable[[Path], None], grace: dt.timedelta
 ) -> None:
+    write(dist, site, variants=True)
     base = shutil.copytree(site.root, tmp_path / "base")
     step(dist)
     write(dist, site, grace=grace)
@@ -213,16 +214,16 @@ def test_a_kill_at_any_operation_leaves_a_sound_index_that_the_next_run_mends(
 
 
 def test_a_kill_at_any_operation_of_the_first_write(tmp_path: Path, dist: Path) -> None:
-    wanted, operations = full(dist, tmp_path / "wanted"), 0
+    wanted, operations = full(dist, tmp_path / "wanted", variants=True), 0
     while True:
         site = tmp_path / f"site{operations}"
         try:
-            write(dist, Breaking(site, operations))
+            write(dist, Breaking(site, operations), variants=True)
         except BrokenError:
             sound(site)
         else:
             break
-        write(dist, Folder(site))
+        write(dist, Folder(site), variants=True)
         assert tree(site) == wanted
         operations += 1
     assert operations > 30

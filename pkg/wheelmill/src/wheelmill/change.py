@@ -161,7 +161,10 @@ def _leaving(current: Current, touched: Collection[str], keep: Collection[str] |
     """Files that are listed and are to be listed no more."""
     if keep is None:
         return set()
-    listed = set(pages.files(current.lines("all.html", pages.all_top())))
+    found = pages.lines(current.page("all.html", pages.all_top()), pages.all_top())
+    if found is None:
+        raise listing.foreign("all.html")
+    listed = set(pages.files(found))
     _refuse_missing(set(keep) - listed)
     return listed - set(keep) - set(touched)
 

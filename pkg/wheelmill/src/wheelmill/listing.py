@@ -99,7 +99,7 @@ class Current:
     pending: frozenset[str] = frozenset()
     known: dict[str, tuple[str, ...]] = field(default_factory=dict)
     environments: frozenset[str] = frozenset()
-    _lines: dict[str, list[bytes]] = field(default_factory=dict)
+    _pages: dict[str, bytes] = field(default_factory=dict)
     _projects: dict[str, dict[str, Entry]] = field(default_factory=dict)
     _attached: dict[str, list[Attached]] = field(default_factory=dict)
 
@@ -114,15 +114,12 @@ class Current:
         self.project(name)
         return self._attached[name]
 
-    def lines(self, path: str, top: bytes) -> list[bytes]:
-        """The lines of a page of links, none where it is not there. Raises InputError for a page of another form."""
-        if path not in self._lines:
-            content = self.storage.read(path)
-            found = [] if content is None else pages.lines(content, top)
-            if found is None:
-                raise InputError(f"{path} of the index is not as it was written", remedy=REMEDY)
-            self._lines[path] = found
-        return list(self._lines[path])
+    def page(self, path: str, top: bytes) -> bytes:
+        """A page of links as it is; one without links where it is not there, or is written anew."""
+        if path not in self._pages:
+            content = None if self.whole else self.storage.read(path)
+            self._pages[path] = top + pages.FOOT if content is None else content
+        return self._pages[path]
 
     def record(self, file: str) -> Record | None:
         """The record of a file; None where there is none that can be read."""
@@ -191,6 +188,11 @@ def every_project(storage: Storage) -> Iterator[str]:
     for path in storage.list("simple/"):
         if found := re.fullmatch(r"simple/([^/]+)/index\.json", path):
             yield found[1]
+
+
+def foreign(path: str) -> InputError:
+    """What is raised for a page of links of another form."""
+    return InputError(f"{path} of the index is not as it was written", remedy=REMEDY)
 
 
 def _unreadable(path: str, error: Exception) -> InputError:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import html
 import json
-from bisect import bisect_left
 from typing import TYPE_CHECKING, Any
 
 from packaging.version import Version
@@ -78,9 +77,9 @@ def _file(line: bytes) -> bytes:
     return line[line.index(b">") + 1 : line.index(b"</a>")]
 
 
-def lines(page: bytes | None, top: bytes) -> list[bytes] | None:
+def lines(page: bytes, top: bytes) -> list[bytes] | None:
     """The lines of a page of links that this module wrote under that head; None for any other page."""
-    if page is None or not page.startswith(top) or not page.endswith(FOOT):
+    if not page.startswith(top) or not page.endswith(FOOT):
         return None
     body = page[len(top) : len(page) - len(FOOT)]
     counts = {body.count(mark) for mark in (b"\n", b"<br>\n", b"</a>")} | {(b"\n" + body).count(b"\n<a ")}
@@ -92,13 +91,37 @@ def files(found: Sequence[bytes]) -> list[str]:
     return [_file(line).decode() for line in found]
 
 
-def spliced(found: list[bytes], top: bytes, changes: Mapping[str, Entry | None], prefix: str) -> bytes:
-    """The page of those lines with each changed file's line put in, replaced or, for None, taken out."""
-    for file, one in changes.items():
-        place = bisect_left(found, file.encode(), key=_file)
-        there = place < len(found) and _file(found[place]) == file.encode()
-        found[place : place + there] = [] if one is None else [link(one, prefix).encode()]
-    return b"".join((top, *found, FOOT))
+def spliced(page: bytes, top: bytes, changes: Mapping[str, Entry | None], prefix: str) -> bytes | None:
+    """A page of links with each changed file's line put in, replaced or, for None, taken out.
+
+    Only the lines beside the changes are looked at. None for a page that was not written under that head.
+    """
+    if not page.startswith(top) or not page.endswith(FOOT):
+        return None
+    end, done = len(page) - len(FOOT), len(top)
+    pieces = [top]
+    try:
+        for file, one in sorted(changes.items()):
+            start, stop = _place(page, done, end, file.encode())
+            pieces += [page[done:start], b"" if one is None else link(one, prefix).encode()]
+            done = stop
+    except ValueError:
+        return None
+    return b"".join((*pieces, page[done:]))
+
+
+def _place(page: bytes, low: int, high: int, file: bytes) -> tuple[int, int]:
+    """From where to where a file's line goes or is. Raises ValueError for lines of another form."""
+    end = high
+    while low < high:
+        start = max(low, page.rfind(b"\n", low, (low + high) // 2) + 1)
+        stop = page.index(b"<br>\n", start, high) + len(b"<br>\n")
+        if _file(page[start:stop]) < file:
+            low = stop
+        else:
+            high = start
+    stop = page.index(b"<br>\n", low, end) + len(b"<br>\n") if low < end else low
+    return low, stop if _file(page[low:stop] or b"></a>") == file else low
 
 
 def dumped(value: object) -> bytes:

@@ -80,8 +80,7 @@ def render(change: Change, *, with_variants: bool) -> Iterator[Page]:
     for name, files in sorted(_by_environment(change).items()):
         still = yield from _environment(change, name, files)
         (environments.add if still else environments.discard)(name)
-    found = _lines(change, "all.html", pages.all_top())
-    yield "all.html", pages.spliced(found, pages.all_top(), change.files, "")
+    yield "all.html", _spliced(change, "all.html", pages.all_top(), change.files)
     yield "simple/index.html", pages.projects("Simple index", change.known)
     yield listing.ROOT, pages.root_json(change.known, environments, variants=with_variants)
     yield from site.pages(releases, change.known, frozenset(change.files), environments=sorted(environments))
@@ -130,15 +129,18 @@ def _attached(name: str, content: bytes) -> Attached:
     )
 
 
-def _lines(change: Change, path: str, top: bytes) -> list[bytes]:
-    """The lines of a page as it is; none where every page is written anew."""
-    return [] if change.current.whole else change.current.lines(path, top)
+def _spliced(change: Change, path: str, top: bytes, files: Mapping[str, Entry | None]) -> bytes:
+    """A page of links at the top of the index. Raises InputError where it is not as it was written."""
+    found = pages.spliced(change.current.page(path, top), top, files, "")
+    if found is None:
+        raise listing.foreign(path)
+    return found
 
 
 def _environment(change: Change, name: str, files: Mapping[str, Entry | None]) -> Generator[Page, None, bool]:
     """The pages of an environment, and whether it still has any wheel."""
     top = pages.environment_top(name)
-    page = pages.spliced(_lines(change, f"{name}.html", top), top, files, "")
+    page = _spliced(change, f"{name}.html", top, files)
     before = set() if change.current.whole else _projects(change, name)
     after = set(before)
     for project in change.projects:

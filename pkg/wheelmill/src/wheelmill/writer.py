@@ -112,7 +112,6 @@ def _write(
     for file in found:
         if file in change.records:
             _files(change, file, sources.get(file))
-    # A page that goes is removed once no other page leads to it.
     gone, kept = [], []
     for path, content in made:
         if content is None:
@@ -121,10 +120,14 @@ def _write(
         kept.append(path)
         _fresh(storage, path, content)
     gone += rendering.stale(change, kept) if change.current.whole else []
-    # The outer ones first, which lead to those in folders.
-    for path in sorted(set(gone) - set(kept), key=lambda path: (path.count("/"), path)):
+    for path in sorted(set(gone) - set(kept), key=_leads):
         storage.remove(path)
     _keep_time(storage, left)
+
+
+def _leads(path: str) -> tuple[int, bool, bool, str]:
+    """Sort key of pages that go: a list before what it leads to, which lies deeper or is no page."""
+    return path.count("/"), not path.endswith(".html"), path.endswith("-variants.json"), path
 
 
 def _fresh(storage: Storage, path: str, content: bytes) -> None:
