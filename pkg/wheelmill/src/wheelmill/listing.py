@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from wheelmill import entries, pages, records
-from wheelmill import storage as storing
 from wheelmill.errors import InputError
 from wheelmill.records import Record
 
@@ -146,7 +145,7 @@ class Current:
 
     def holds(self, file: str, wanted: str) -> bool:
         """Whether the file is there with those bytes."""
-        return storing.sha256(self.storage, f"files/{file}") == wanted
+        return self.storage.sha256(f"files/{file}") == wanted
 
 
 def sha256(content: bytes) -> str:

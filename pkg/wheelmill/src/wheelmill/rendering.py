@@ -83,7 +83,8 @@ def render(change: Change, *, with_variants: bool) -> Iterator[Page]:
     yield "all.html", _spliced(change, "all.html", pages.all_top(), change.files)
     yield "simple/index.html", pages.projects("Simple index", change.known)
     yield listing.ROOT, pages.root_json(change.known, environments, variants=with_variants)
-    yield from site.pages(releases, change.known, frozenset(change.files))
+    ordered = sorted(environments, key=pages.environment_key)
+    yield from site.pages(releases, change.known, frozenset(change.files), environments=ordered)
     for project, version in releases.gone:
         yield f"releases/{project}-{version}.html", None
         yield f"data/{project}-{version}.js", None

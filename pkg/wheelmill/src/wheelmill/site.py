@@ -16,13 +16,15 @@ def pages(
     releases: Mapping[tuple[str, str], Sequence[Record]],
     known: Mapping[str, Sequence[str]],
     touched: frozenset[str],
+    *,
+    environments: Sequence[str] = (),
 ) -> Iterator[tuple[str, bytes]]:
     """(path, content) of each page that changes with the `touched` files.
 
     `releases` has every record of each touched (project, public version), `known` every project's public versions,
-    newest first.
+    newest first; `environments` are those that have a find-links page.
     """
     del releases, touched
-    rows = "".join(f'<a href="simple/{name}/">{name}</a> {" ".join(known[name])}<br>\n' for name in sorted(known))
-    text = "Each environment has its page here, such as cu130-torch2.11.html: pip install PROJECT --find-links <it>"
-    yield "index.html", installer.head("Wheels", text) + rows.encode() + installer.FOOT
+    rows = "".join(f'<a href="{name}.html">{name}</a><br>\n' for name in environments)
+    text = f"Choose your torch and CUDA, then: pip install {' '.join(sorted(known))} --find-links <that page>"
+    yield "index.html", installer.head("Wheels by environment", text) + rows.encode() + installer.FOOT

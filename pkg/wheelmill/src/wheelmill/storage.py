@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
@@ -37,6 +36,10 @@ class Storage(Protocol):
 
     def size(self, path: str) -> int | None:
         """The bytes of a file, None where there is none."""
+        ...
+
+    def sha256(self, path: str) -> str | None:
+        """The SHA-256 of a file, None where there is none."""
         ...
 
     def list(self, prefix: str) -> Iterator[str]:
@@ -77,8 +80,10 @@ class Folder:
             return None
 
     def sha256(self, path: str) -> str | None:
-        """The SHA-256 of a file, which may be larger than memory; None where there is none."""
-        return file_sha256(self._at(path)) if self.size(path) is not None else None
+        try:
+            return file_sha256(self._at(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def list(self, prefix: str) -> Iterator[str]:
         parent, _, begin = prefix.rpartition("/")
@@ -117,11 +122,3 @@ class Folder:
                 remedy="name files as `files/NAME.whl`, without `..` and without a leading `/`",
             )
         return self.root / path
-
-
-def sha256(storage: Storage, path: str) -> str | None:
-    """The SHA-256 of a file wherever it lies, read anew; None where there is none."""
-    if isinstance(storage, Folder):
-        return storage.sha256(path)
-    content = storage.read(path)
-    return None if content is None else hashlib.sha256(content).hexdigest()
