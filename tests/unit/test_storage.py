@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from wheelmill.errors import InputError
-from wheelmill.storage import Folder, sha256
+from wheelmill.storage import Folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,8 +28,8 @@ def test_what_is_written_is_read_and_has_its_size(tmp_path: Path) -> None:
 def test_a_hash_is_read_from_the_file(tmp_path: Path) -> None:
     site = Folder(tmp_path)
     site.write("a", b"1")
-    assert sha256(site, "a") == hashlib.sha256(b"1").hexdigest()
-    assert sha256(site, "b") is None
+    assert site.sha256("a") == hashlib.sha256(b"1").hexdigest()
+    assert site.sha256("b") is site.sha256("a/b") is None
 
 
 def test_what_is_not_there_is_none_also_below_a_file(tmp_path: Path) -> None:

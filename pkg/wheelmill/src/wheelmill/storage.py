@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Protocol
@@ -123,11 +122,3 @@ class Folder:
                 remedy="name files as `files/NAME.whl`, without `..` and without a leading `/`",
             )
         return self.root / path
-
-
-def sha256(storage: Storage, path: str) -> str | None:
-    """The SHA-256 of a file wherever it lies, read anew; None where there is none."""
-    if isinstance(storage, Folder):
-        return storage.sha256(path)
-    content = storage.read(path)
-    return None if content is None else hashlib.sha256(content).hexdigest()
