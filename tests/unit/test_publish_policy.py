@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -153,3 +154,11 @@ def test_every_refusal_of_every_wheel_is_told_at_once() -> None:
     assert rules(first, second, remote=there, projects=("fused-ops",)) == [
         "confusable", "downgrade", "gates", "overwrite", "gates",
     ]  # fmt: skip
+
+
+def test_many_new_wheels_are_held_against_many_published_ones_at_once() -> None:
+    there = [published(record(f"1.{number}")) for number in range(3000)]
+    new = [record(f"2.{number}", project="fusedops") for number in range(300)]
+    began = time.process_time()
+    assert refusals(new, {}, there, [f"p{number}x" for number in range(3000)], (), {}) == ()
+    assert time.process_time() - began < 2

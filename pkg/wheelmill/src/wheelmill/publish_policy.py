@@ -61,7 +61,10 @@ def refusals(
     the projects at hand, `projects` every project's name there; `verdicts` what signatures say, by file.
     """
     there = {one.file: one for one in remote}
-    owners = sorted({*projects, *(one.project for one in there.values())})
+    alike: dict[str, list[str]] = {}
+    for owner in sorted({*projects, *(one.project for one in there.values())}):
+        alike.setdefault(_alike(owner), []).append(owner)
+    newest = _newest(there.values())
     found: list[Refusal] = []
     for record in sorted(local, key=lambda one: one.file):
         if (named := _misnamed(record)) is not None:
@@ -72,9 +75,9 @@ def refusals(
         if old is not None and not same:
             found.append(_overwrite(record, old))
         if old is None:
-            found += _confusable(record, owners)
+            found += _confusable(record, alike.get(_alike(record.project), ()))
             if not allow_older:
-                found += _downgrade(record, there.values())
+                found += _downgrade(record, newest.get(record.project))
         # A yank must always come through, and what changes nothing asks for nothing.
         if not (same and (record.yanked is not None or (old and old.record == encoded[record.file]))):
             found += _gates(record, demanded)
@@ -136,10 +139,19 @@ def _overwrite(record: Record, old: Published) -> Refusal:
     )
 
 
-def _downgrade(record: Record, remote: Iterable[Published]) -> Iterator[Refusal]:
-    """Yanked releases do not count: after a yank, the fix of an older line is what is wanted."""
-    others = [one for one in remote if one.project == record.project and one.yanked is None]
-    newest = max((Version(Version(one.release).public) for one in others), default=None)
+def _newest(remote: Iterable[Published]) -> dict[str, Version]:
+    """Each project's newest release.
+
+    Yanked ones do not count: after a yank, the fix of an older line is what is wanted.
+    """
+    found: dict[str, Version] = {}
+    for project, release in {(one.project, one.release) for one in remote if one.yanked is None}:
+        version = Version(Version(release).public)
+        found[project] = max(version, found.get(project, version))
+    return found
+
+
+def _downgrade(record: Record, newest: Version | None) -> Iterator[Refusal]:
     if newest is not None and Version(Version(record.release).public) < newest:
         yield Refusal(
             subject=record.file,
@@ -177,8 +189,9 @@ def _alike(name: str) -> str:
 
 
 def _confusable(record: Record, owners: Iterable[str]) -> Iterator[Refusal]:
+    """`owners` are the projects whose names look like the record's."""
     for owner in owners:
-        if owner != record.project and _alike(owner) == _alike(record.project):
+        if owner != record.project:
             yield _confused(record.file, record.project, f"{owner}, which this index has")
 
 
