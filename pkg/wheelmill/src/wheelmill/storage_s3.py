@@ -18,7 +18,7 @@ from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.lease import Holder, Lease
 from wheelmill.s3_errors import Refused, UnsupportedError, told
 from wheelmill.served import headers, is_immutable
-from wheelmill.storage import LOCK
+from wheelmill.storage import LOCK, refuse_other
 from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
@@ -80,10 +80,10 @@ class Bucket:
         self._check()
         self.call("put_object", path, Body=content, **_headers(path))
 
-    def put(self, path: str, source: Path) -> None:
+    def put(self, path: str, source: Path, sha256: str) -> None:
         """Raises GateError when a file of that name has other bytes; the same bytes are not sent again."""
         self._check()
-        sha256 = file_sha256(source)
+        refuse_other(source, file_sha256(source), sha256)
         if not is_immutable(path):
             self.write(path, source.read_bytes())
             return
