@@ -162,3 +162,12 @@ def test_many_new_wheels_are_held_against_many_published_ones_at_once() -> None:
     began = time.process_time()
     assert refusals(new, {}, there, [f"p{number}x" for number in range(3000)], (), {}) == ()
     assert time.process_time() - began < 2
+
+
+def test_gates_of_other_operators_or_samples_than_the_matrix_names_are_none() -> None:
+    verdicts = dict.fromkeys(GATES[2:], "pass")
+    mine = record(gates={"verdicts": verdicts, "namespace": "fusedops", "samples": "fusedops.testing"})
+    assert rules(mine, operators=("fusedops", "fusedops.testing")) == []
+    for other in (("fusedops", "easy"), ("other", "fusedops.testing"), ("fusedops", None)):
+        assert rules(mine, operators=other) == ["gates"]
+    assert missing_gate(mine, "audit", ("other", None)) is None

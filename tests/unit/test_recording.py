@@ -174,3 +174,13 @@ def test_metadata_that_grows_out_of_bounds_is_refused(tmp_path: Path) -> None:
     change(wheel, sha256=file_sha256(wheel))
     with pytest.raises(InputError, match="installers read it whole"):
         recording.read(wheel)
+
+
+def test_a_wheel_that_could_not_be_tested_has_passed_no_gate(wheel: Path) -> None:
+    error = {"rule": "gate-install", "severity": "error", "message": "it does not install"}
+    made = {**GATES, "sha256": file_sha256(wheel), "namespace": "f", "samples": "f.s", "rows": [], "findings": [error]}
+    beside(wheel, ".gates.json", made)
+    found = recording.read(wheel).record.gates
+    assert found is not None
+    assert found.verdicts == {"ops": "incomplete", "sanitize": "incomplete"}
+    assert (found.namespace, found.samples) == ("f", "f.s")

@@ -93,6 +93,7 @@ def publish(  # noqa: PLR0913  a verb has as many as it has options
         )
     asked = engine.Asked(
         demanded=wanted.gates["publish"],
+        operators=(wanted.operators.namespace, wanted.operators.samples) if wanted.operators else None,
         allow_older=allow_older,
         exactly=exactly,
         dry_run=dry_run,

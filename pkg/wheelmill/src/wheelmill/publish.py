@@ -42,12 +42,14 @@ class RefusedError(GateError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """`demanded` are the matrix's gates. With `exactly`, what the site has not is unlisted, and goes after `grace`.
+    """`demanded` are the matrix's gates, `operators` its namespace and samples, which they must be of.
 
-    With `variants` the index there gets variant metadata; without, it stays with or without it.
+    With `exactly`, what the site has not is unlisted, and goes after `grace`. With `variants` the index there gets
+    variant metadata; without, it stays with or without it.
     """
 
     demanded: tuple[str, ...]
+    operators: tuple[str, str | None] | None = None
     allow_older: bool = False
     exactly: bool = False
     dry_run: bool = False
@@ -183,6 +185,7 @@ def _refuse(plan: _Plan, current: Current, there: Mapping[str, Published], asked
         current.known,
         asked.demanded,
         plan.verdicts,
+        operators=asked.operators,
         allow_older=asked.allow_older,
     )
     if found:

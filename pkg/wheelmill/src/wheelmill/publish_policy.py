@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from wheelmill.signing import Verdict
 
 PLAIN = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+# Gates with a command of their own; the others are of operators.
+STATIC = frozenset({"audit", "cover", "repro"})
 # Letters that PyPI, too, takes for one another when it refuses a new name.
 ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "-": None})
 
@@ -53,12 +55,14 @@ def refusals(
     demanded: Sequence[str],
     verdicts: Mapping[str, Verdict],
     *,
+    operators: tuple[str, str | None] | None = None,
     allow_older: bool = False,
 ) -> tuple[Refusal, ...]:
     """Every refusal, in the order of the wheels. With any, nothing is published.
 
     `encoded` is the SHA-256 of each local record as it would be published, by file; `remote` what the index lists of
-    the projects at hand, `projects` every project's name there; `verdicts` what signatures say, by file.
+    the projects at hand, `projects` every project's name there; `verdicts` what signatures say, by file; `operators`
+    the namespace and the module of samples that the matrix names, of which the dynamic gates must be.
     """
     there = {one.file: one for one in remote}
     alike: dict[str, list[str]] = {}
@@ -80,12 +84,12 @@ def refusals(
                 found += _downgrade(record, newest.get(record.project))
         # A yank must always come through, and what changes nothing asks for nothing.
         if not (same and (record.yanked is not None or (old and old.record == encoded[record.file]))):
-            found += _gates(record, demanded)
+            found += _gates(record, demanded, operators)
         found += _signature(record, verdicts.get(record.file))
     return (*found, *_confusable_here(local))
 
 
-def missing_gate(record: Record, gate: str) -> str | None:
+def missing_gate(record: Record, gate: str, operators: tuple[str, str | None] | None = None) -> str | None:
     """Why a record does not show that gate passed, None where it does."""
     verdict: str | None
     match gate:
@@ -97,6 +101,14 @@ def missing_gate(record: Record, gate: str) -> str | None:
             verdict = record.gates.verdicts.get(gate) if record.gates else None
     if verdict is None:
         return "it was never run on these bytes"
+    if (
+        operators
+        and record.gates
+        and gate not in STATIC
+        and (record.gates.namespace, record.gates.samples) != operators
+    ):
+        ran = f"{record.gates.namespace}:: by {record.gates.samples}"
+        return f"it was run on {ran}, and the matrix's are {operators[0]}:: by {operators[1]}"
     return None if verdict == "pass" else f"its verdict is {verdict}"
 
 
@@ -110,8 +122,8 @@ def _uncovered(record: Record) -> str | None:
     return None if any(one.result == "pass" for one in claimed) else "no environment that it promises was available"
 
 
-def _gates(record: Record, demanded: Sequence[str]) -> Iterator[Refusal]:
-    missing = [(gate, why) for gate in demanded if (why := missing_gate(record, gate)) is not None]
+def _gates(record: Record, demanded: Sequence[str], operators: tuple[str, str | None] | None) -> Iterator[Refusal]:
+    missing = [(gate, why) for gate in demanded if (why := missing_gate(record, gate, operators)) is not None]
     if missing:
         yield Refusal(
             subject=record.file,
@@ -126,7 +138,7 @@ def _gates(record: Record, demanded: Sequence[str]) -> Iterator[Refusal]:
 
 
 def _command(gate: str) -> str:
-    return f"`wheelmill {gate}`" if gate in {"audit", "cover", "repro"} else "`wheelmill test`"
+    return f"`wheelmill {gate}`" if gate in STATIC else "`wheelmill test`"
 
 
 def _overwrite(record: Record, old: Published) -> Refusal:
