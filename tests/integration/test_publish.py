@@ -337,6 +337,7 @@ import sys
 from pathlib import Path
 from wheelmill.errors import GateError
 from wheelmill.storage_open import open_storage
+from wheelmill.store import file_sha256
 sent = []
 storage = open_storage(sys.argv[1], endpoint=sys.argv[2], sent=sent.append)
 first, second = Path("first.whl"), Path("second.whl")
