@@ -337,16 +337,17 @@ import sys
 from pathlib import Path
 from wheelmill.errors import GateError
 from wheelmill.storage_open import open_storage
+from wheelmill.store import file_sha256
 sent = []
 storage = open_storage(sys.argv[1], endpoint=sys.argv[2], sent=sent.append)
 first, second = Path("first.whl"), Path("second.whl")
 with storage.lock():
-    storage.put("files/big.whl", first)
+    storage.put("files/big.whl", first, file_sha256(first))
     assert len(sent) > 2 and sum(sent) == first.stat().st_size, sent
-    storage.put("files/big.whl", first)
+    storage.put("files/big.whl", first, file_sha256(first))
     assert sum(sent) == first.stat().st_size, sent
     try:
-        storage.put("files/big.whl", second)
+        storage.put("files/big.whl", second, file_sha256(second))
     except GateError as error:
         assert "published already with other bytes" in str(error)
     else:

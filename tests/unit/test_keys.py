@@ -91,3 +91,18 @@ def test_another_kind_of_key_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
 def test_a_public_key_that_cannot_be_read_is_told(source: str) -> None:
     with pytest.raises(InputError, match="public key"):
         keys.public(source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "-----BEGIN OPENSSH PRIVATE KEY-----\nhunter2\n",
+        "env:-----BEGIN OPENSSH PRIVATE KEY-----",
+        "hunter2\n",
+        "env:b3+/hunter2",
+    ],
+)
+def test_a_key_in_place_of_its_file_is_not_repeated(source: str) -> None:
+    with pytest.raises(InputError, match="looks like the key itself") as told:
+        keys.load(source)
+    assert "hunter2" not in f"{told.value} {told.value.remedy}"

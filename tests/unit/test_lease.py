@@ -144,3 +144,12 @@ def test_many_at_once_hold_it_one_by_one() -> None:
     for thread in threads:
         thread.join()
     assert most == [1] * 8
+
+
+def test_a_lock_that_looks_free_and_cannot_be_taken_is_given_up() -> None:
+    class Never(Memory):
+        def write(self, state: str | None, owner: str, since: str, seconds: float) -> str | None:  # noqa: ARG002
+            return None
+
+    with pytest.raises(MissingError, match="could not be taken"), lease(Never(), "a", wait=0.05).hold():
+        pass

@@ -182,3 +182,45 @@ def test_a_damaged_index_at_the_other_end_is_told_and_left_alone(site: Path, out
         assert tree(out.root) == before
         out.write(path, good)
     assert file_sha256(out.root / "files" / FILE) == file_sha256(site / "files" / FILE)
+
+
+def test_metadata_of_a_published_wheel_is_held_against_it_when_its_record_changes(
+    tmp_path: Path, site: Path, out: Folder
+) -> None:
+    publish.publish(site, out, ASKED)
+    good = out.read(f"files/{FILE}.metadata")
+    folder.write(tmp_path / "dist-site", Folder(site), amend={FILE: yanks.yank("bad", NOW)})
+    (site / f"files/{FILE}.metadata").write_text("Name: demo\nRequires-Dist: other\n")
+    with pytest.raises(RefusedError, match="is not the METADATA in it"):
+        publish.publish(site, out, ASKED)
+    assert out.read(f"files/{FILE}.metadata") == good
+
+
+def test_a_yank_that_was_ended_at_the_other_end_excuses_no_gate(tmp_path: Path, site: Path, out: Folder) -> None:
+    dist = tmp_path / "dist-site"
+    folder.write(dist, Folder(site), amend={FILE: yanks.yank("bad", NOW)})
+    publish.publish(site, out, ASKED)
+    folder.write(dist, out, add=True, amend={FILE: yanks.unyank(NOW + dt.timedelta(days=1))})
+    wheel = dist / FILE
+    cell = {"cuda": "cpu", "torch": "2.11", "python": "3.12", "result": "pass"}
+    beside(wheel, ".cover.json", {"version": 1, "sha256": file_sha256(wheel), "cells": [cell]})
+    folder.write(dist, Folder(site))
+    with pytest.raises(RefusedError, match="has not passed ops"):
+        publish.publish(site, out, Asked(demanded=("ops",)))
+
+
+def test_a_yank_that_only_the_other_end_knows_asks_for_nothing(tmp_path: Path, site: Path, out: Folder) -> None:
+    dist = tmp_path / "dist-site"
+    folder.write(dist, Folder(site), amend={FILE: yanks.yank("old", NOW)})
+    folder.write(dist, Folder(site), amend={FILE: yanks.unyank(NOW)})
+    publish.publish(site, out, ASKED)
+    later = NOW + dt.timedelta(days=1)
+    folder.write(dist, out, add=True, amend={FILE: yanks.yank("bad", later)})
+    assert publish.publish(site, out, Asked(demanded=("ops",))).changed == ()
+
+
+def test_an_index_of_another_tool_is_not_published_over(site: Path, out: Folder) -> None:
+    out.write("simple/foo/index.html", b"another tool's")
+    with pytest.raises(InputError, match="did not write"):
+        publish.publish(site, out, ASKED)
+    assert set(tree(out.root)) == {"simple/foo/index.html"}

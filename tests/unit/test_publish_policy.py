@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -153,3 +154,20 @@ def test_every_refusal_of_every_wheel_is_told_at_once() -> None:
     assert rules(first, second, remote=there, projects=("fused-ops",)) == [
         "confusable", "downgrade", "gates", "overwrite", "gates",
     ]  # fmt: skip
+
+
+def test_many_new_wheels_are_held_against_many_published_ones_at_once() -> None:
+    there = [published(record(f"1.{number}")) for number in range(3000)]
+    new = [record(f"2.{number}", project="fusedops") for number in range(300)]
+    began = time.process_time()
+    assert refusals(new, {}, there, [f"p{number}x" for number in range(3000)], (), {}) == ()
+    assert time.process_time() - began < 2
+
+
+def test_gates_of_other_operators_or_samples_than_the_matrix_names_are_none() -> None:
+    verdicts = dict.fromkeys(GATES[2:], "pass")
+    mine = record(gates={"verdicts": verdicts, "namespace": "fusedops", "samples": "fusedops.testing"})
+    assert rules(mine, operators=("fusedops", "fusedops.testing")) == []
+    for other in (("fusedops", "easy"), ("other", "fusedops.testing"), ("fusedops", None)):
+        assert rules(mine, operators=other) == ["gates"]
+    assert missing_gate(mine, "audit", ("other", None)) is None

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 from pathlib import Path
 
 import pytest
 from tests.index_wheels import add, beside, change
 
-from wheelmill import recording
+from wheelmill import index, recording
 from wheelmill.errors import GateError, InputError
 from wheelmill.records import Build, Record
 from wheelmill.store import file_sha256
@@ -158,3 +159,28 @@ def test_who_vouches_for_a_wheel_is_recorded_and_a_wrong_attestation_refused(tmp
     provenance.write_bytes(provenance.read_bytes().replace(b"fdd9283f", b"fdd92830"))
     with pytest.raises(GateError, match="signature WRONG"):
         recording.read(wheel)
+
+
+def test_a_time_before_all_times_is_refused(wheel: Path) -> None:
+    change(wheel, built="0001-01-01T00:00:00+23:59")
+    with pytest.raises(InputError, match="no time with its zone"):
+        recording.read(wheel)
+
+
+def test_metadata_that_grows_out_of_bounds_is_refused(tmp_path: Path) -> None:
+    wheel = add(tmp_path, "1.0+cpu", ["cpu-torch2.11"])
+    with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("demo-1.0+cpu.dist-info/METADATA", b" " * (index.LARGEST + 1))
+    change(wheel, sha256=file_sha256(wheel))
+    with pytest.raises(InputError, match="installers read it whole"):
+        recording.read(wheel)
+
+
+def test_a_wheel_that_could_not_be_tested_has_passed_no_gate(wheel: Path) -> None:
+    error = {"rule": "gate-install", "severity": "error", "message": "it does not install"}
+    made = {**GATES, "sha256": file_sha256(wheel), "namespace": "f", "samples": "f.s", "rows": [], "findings": [error]}
+    beside(wheel, ".gates.json", made)
+    found = recording.read(wheel).record.gates
+    assert found is not None
+    assert found.verdicts == {"ops": "incomplete", "sanitize": "incomplete"}
+    assert (found.namespace, found.samples) == ("f", "f.s")

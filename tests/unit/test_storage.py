@@ -9,6 +9,7 @@ import pytest
 
 from wheelmill.errors import InputError
 from wheelmill.storage import Folder
+from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +19,7 @@ def test_what_is_written_is_read_and_has_its_size(tmp_path: Path) -> None:
     site = Folder(tmp_path / "site")
     source = tmp_path / "a.whl"
     source.write_bytes(b"wheel")
-    site.put("files/a+b.whl", source)
+    site.put("files/a+b.whl", source, file_sha256(source))
     site.write("simple/a/index.html", b"<a>")
     assert site.read("files/a+b.whl") == b"wheel"
     assert site.size("simple/a/index.html") == 3
@@ -65,3 +66,11 @@ def test_a_path_that_leaves_the_index_is_refused(tmp_path: Path, path: str) -> N
     with pytest.raises(InputError, match="no path inside an index"):
         Folder(tmp_path / "site").write(path, b"")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_changed_since_it_was_read_is_not_put_there(tmp_path: Path) -> None:
+    site, source = Folder(tmp_path / "site"), tmp_path / "source"
+    source.write_bytes(b"other bytes")
+    with pytest.raises(InputError, match="was changed while"):
+        site.put("files/a.whl", source, "0" * 64)
+    assert list((tmp_path / "site/files").iterdir()) == []

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelmill import storage_open
-from wheelmill.errors import InputError
+from wheelmill import s3_errors, storage_open
+from wheelmill.errors import InputError, MissingError
 from wheelmill.storage import Folder
+from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +22,7 @@ def test_a_path_and_a_file_url_are_folders_that_tell_what_they_took(tmp_path: Pa
         place = storage_open.open_storage(url, sent=sent.append, seconds=2)
         assert isinstance(place, Folder)
         assert place.root == tmp_path / "an index"
-        place.put("files/a.whl", source)
+        place.put("files/a.whl", source, file_sha256(source))
     assert sent == [5, 5, 5]
 
 
@@ -58,3 +59,15 @@ def test_the_owner_of_a_lock_can_stand_in_a_header(monkeypatch: pytest.MonkeyPat
     said = storage_open.owner()
     assert said.isascii()
     assert said.endswith("run 7 of owner/r?po")
+
+
+def test_credentials_in_the_endpoint_are_refused_and_not_repeated() -> None:
+    with pytest.raises(InputError, match="credentials") as told:
+        storage_open.open_storage("s3://bucket/x", endpoint="https://KEY:hunter2@host")
+    assert "hunter2" not in f"{told.value} {told.value.remedy}"
+
+
+def test_an_answer_does_not_repeat_the_password_of_an_address() -> None:
+    with pytest.raises(MissingError, match="Could not connect to http://host:1") as told, s3_errors.told("s3://b", "p"):
+        raise ConnectionError("Could not connect to http://KEY:hunter2@host:1")
+    assert "hunter2" not in str(told.value)

@@ -49,9 +49,9 @@ class Breaking(Folder):
         self._count()
         super().write(path, content)
 
-    def put(self, path: str, source: Path) -> None:
+    def put(self, path: str, source: Path, sha256: str) -> None:
         self._count()
-        super().put(path, source)
+        super().put(path, source, sha256)
 
     def remove(self, path: str) -> None:
         self._count()
@@ -260,7 +260,7 @@ def test_another_update_than_the_killed_one_mends_too(tmp_path: Path, dist: Path
 def test_a_replaced_file_that_was_never_recorded_is_left_out(tmp_path: Path, dist: Path, site: Folder) -> None:
     other_bytes(dist)
     with pytest.raises(BrokenError):
-        write(dist, Breaking(site.root, 3))  # what is pending, what was seen, and the file
+        write(dist, Breaking(site.root, 5))  # what is pending, what was seen, two old proofs, and the file
     add(tmp_path / "two", "2.1+cpu", OLD, project="my-other")
     written = write(tmp_path / "two", site, add=True)
     assert written.dropped == ("demo-1.0+cu130-py3-none-manylinux_2_28_x86_64.whl",)
@@ -432,3 +432,60 @@ def test_a_record_that_contradicts_its_file_is_refused(dist: Path, site: Folder,
     record = wheel.record.model_copy(update=changes)
     with pytest.raises(InputError):
         writer.update(site, [record], {record.file: wheel.source})
+
+
+def test_what_vouched_for_other_bytes_of_a_name_goes_with_them(
+    dist: Path, site: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attest, "verify", lambda *_: ("github:owner/repo/release.yml",))
+    wheel = dist / "demo-1.0+cpu-py3-none-manylinux_2_28_x86_64.whl"
+    proof = beside(wheel, ".provenance", {"version": 1})
+    write(dist, site)
+    site.write(f"files/{wheel.name}.sig", b"of the old bytes")
+    proof.unlink()
+    add(dist, "1.0+cpu", OLD, requires=("numpy",))
+    write(dist, site)
+    write(dist, site, full=True)
+    assert [site.size(f"files/{wheel.name}{one}") for one in (".sig", ".provenance")] == [None, None]
+    (row,) = index_wheels.files(site.root, "cpu-torch2.11/demo/index.json")
+    assert "provenance" not in row
+
+
+def test_a_wheel_that_changes_between_its_reading_and_its_copy_is_not_listed(dist: Path, tmp_path: Path) -> None:
+    out = Folder(tmp_path / "out")
+    wheel = dist / "demo-1.0+cpu-py3-none-manylinux_2_28_x86_64.whl"
+    with pytest.raises(InputError, match="was changed while"):
+        write(dist, out, gate=lambda _: wheel.write_bytes(b"other"))
+    assert out.size("all.html") is None
+
+
+@pytest.mark.parametrize("page", ["simple/foo/index.html", "simple/index.json"])
+def test_an_index_of_another_tool_is_written_over_only_when_asked(dist: Path, tmp_path: Path, page: str) -> None:
+    other = Folder(tmp_path / "other")
+    other.write(page, b'{"projects": [{"name": "foo"}]}')
+    for add_ in (False, True):
+        with pytest.raises(InputError) as told:
+            write(dist, other, add=add_)
+        assert "--full" in told.value.remedy
+    assert set(tree(other.root)) == {page}
+    write(dist, other, full=True)
+    sound(other.root)
+
+
+@pytest.mark.parametrize("name", ["demo.whl", "demo-x-py3-none-any.whl", "other-1.0-py3-none-any.whl"])
+def test_a_page_that_lists_what_is_no_wheel_of_its_project_is_refused(dist: Path, site: Folder, name: str) -> None:
+    page = site.root / "simple/demo/index.json"
+    page.write_text(page.read_text().replace("demo-1.0+cpu-py3-none-manylinux_2_28_x86_64.whl", name))
+    adding(dist)
+    with pytest.raises(InputError, match="is no wheel of demo"):
+        write(dist, site)
+
+
+def test_a_record_of_another_release_than_its_name_is_not_read(site: Folder) -> None:
+    file = "demo-1.0+cpu-py3-none-manylinux_2_28_x86_64.whl"
+    current = listing.read(site, anew=False)
+    assert current.record(file)
+    for wrong in ("nope", "1.1+cpu"):
+        text = (site.read(f"files/{file}.record.json") or b"").decode()
+        site.write(f"files/{file}.record.json", text.replace('"1.0+cpu"', f'"{wrong}"').encode())
+        assert current.record(file) is None

@@ -40,7 +40,8 @@ class Source:
 class Change:
     """Entries before and after by project and file, and what differs. `records` are those to write.
 
-    `dropped` are listed files whose bytes an interrupted update left as something else.
+    `dropped` are listed files whose bytes an interrupted update left as something else, `fresh` those whose bytes the
+    index has not recorded.
     """
 
     current: Current
@@ -49,6 +50,7 @@ class Change:
     records: dict[str, Record] = field(default_factory=dict)
     provenance: dict[str, bytes] = field(default_factory=dict)
     dropped: list[str] = field(default_factory=list)
+    fresh: set[str] = field(default_factory=set)
 
     @cached_property
     def files(self) -> dict[str, Entry | None]:
@@ -121,6 +123,8 @@ def work_out(
         same = old if old is not None and (record is None or old.sha256 == record.sha256) else None
         if record is None and (old is None or file not in change.after.get(project_of(file), {})):
             raise InputError(f"the index lists no {file}", remedy="name a file as the index's pages write it")
+        if same is None:
+            change.fresh.add(file)
         record = record or old
         assert record is not None  # noqa: S101  there is one or the other
         if same is not None and not record.yanks:

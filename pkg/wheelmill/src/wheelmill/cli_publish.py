@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 @click.option("--wait", type=click.FloatRange(min=0), default=900, show_default=True, help="Seconds for another run.")
 @click.option(
     "--lease",
-    type=click.FloatRange(min=2),
+    type=click.IntRange(2, 3600),
     default=120,
     show_default=True,
     help="Seconds of silence after which another run may take over from this one.",
@@ -62,7 +62,7 @@ def publish(  # noqa: PLR0913  a verb has as many as it has options
     grace: dt.timedelta,
     single_publisher: bool,
     wait: float,
-    lease: float,
+    lease: int,
     dry_run: bool,
     as_json: bool,
 ) -> None:
@@ -93,6 +93,7 @@ def publish(  # noqa: PLR0913  a verb has as many as it has options
         )
     asked = engine.Asked(
         demanded=wanted.gates["publish"],
+        operators=(wanted.operators.namespace, wanted.operators.samples) if wanted.operators else None,
         allow_older=allow_older,
         exactly=exactly,
         dry_run=dry_run,

@@ -8,6 +8,7 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Annotated, Any
 
+from packaging.utils import canonicalize_name
 from packaging.version import Version
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -54,6 +55,16 @@ def release(file: str) -> str:
     return _normal(file.split("-", 2)[1])
 
 
+def is_of(file: str, project: str, version: str | None = None) -> bool:
+    """Whether a file's name is one of that project, and of that release where it is given."""
+    try:
+        stated = release(file)
+        same = version is None or stated == _normal(version)
+    except (ValueError, IndexError):
+        return False
+    return same and canonicalize_name(file.partition("-")[0]) == project
+
+
 @lru_cache(maxsize=1 << 16)
 def _normal(version: str) -> str:
     return str(Version(version))
@@ -68,11 +79,11 @@ def moment(stated: str) -> str | None:
     """A time with its zone in the form of PEP 700; None where it is none."""
     try:
         time = dt.datetime.fromisoformat(re.sub(r"Z$", "+00:00", stated))
-    except ValueError:
+        if time.tzinfo is None:
+            return None
+        return time.astimezone(dt.timezone.utc).replace(tzinfo=None).isoformat() + "Z"
+    except (ValueError, OverflowError):
         return None
-    if time.tzinfo is None:
-        return None
-    return time.astimezone(dt.timezone.utc).replace(tzinfo=None).isoformat() + "Z"
 
 
 def stated(time: dt.datetime) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from wheelmill import __version__, entries, index, recording, writer
+from wheelmill import __version__, entries, index, listing, recording, writer
 from wheelmill.errors import GateError, InputError, MissingError
 
 if TYPE_CHECKING:
@@ -167,8 +167,10 @@ def _once(
             remedy="run `wheelmill build` where the torch of its cells can be had",
         )
 
-    def check(_: Current) -> None:
+    def check(current: Current) -> None:
         nonlocal before
+        if not full:
+            listing.refuse_foreign(current)
         now = storage.read(writer.SEEN)
         if not add and now != before:
             raise _MovedError

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MANIFEST, COVER = ".manifest.json", ".cover.json"
+NAME = ".dist-info/METADATA"
+LARGEST = 16 << 20
 REMEDY = "build it with `wheelmill build`, which writes the wheel and its manifest"
 
 
@@ -40,10 +42,13 @@ class File:
     toolkit: str | None
 
 
-def _metadata(path: Path) -> bytes:
+def metadata(path: Path) -> bytes:
+    """The METADATA of a wheel. Raises what `zipfile` raises, and ValueError for none, several or a huge one."""
     with zipfile.ZipFile(path) as archive:
-        (name,) = [n for n in archive.namelist() if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
-        return archive.read(name)
+        (one,) = [n for n in archive.infolist() if n.filename.count("/") == 1 and n.filename.endswith(NAME)]
+        if one.file_size > LARGEST:
+            raise ValueError(f"{one.filename} has {one.file_size} bytes, and installers read it whole")
+        return archive.read(one)
 
 
 def _requires_python(metadata: bytes) -> str | None:
@@ -110,7 +115,7 @@ def describe(path: Path, manifest: Manifest) -> File:
     """A wheel under its manifest. Raises InputError when the file is no wheel, or not that one."""
     try:
         project = canonicalize_name(parse_wheel_filename(path.name)[0])
-        metadata = _metadata(path)
+        content = metadata(path)
         sha256 = file_sha256(path)
     except (InvalidWheelFilename, OSError, zipfile.BadZipFile, zlib.error, RuntimeError, ValueError, KeyError) as error:
         raise InputError(f"{path.name} cannot be read: {error}", remedy=REMEDY) from error
@@ -120,8 +125,8 @@ def describe(path: Path, manifest: Manifest) -> File:
         path=path,
         project=project,
         sha256=sha256,
-        metadata=metadata,
-        requires_python=_requires_python(metadata),
+        metadata=content,
+        requires_python=_requires_python(content),
         environments=tuple(manifest.environments),
         proven=manifest.proof is not None and manifest.proof.sha256 == sha256,
         toolkit=manifest.toolkit.version if manifest.toolkit else None,

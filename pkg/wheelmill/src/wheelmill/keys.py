@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,6 +52,7 @@ def create(path: Path, comment: str) -> sshsig.PublicKey:
 
 def load(source: str) -> Ed25519PrivateKey:
     """The key of a file, or of `env:NAME`. Raises InputError, which never tells what was read."""
+    _refuse_content(source)
     need_cryptography()
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -76,6 +78,18 @@ def load(source: str) -> Ed25519PrivateKey:
             f"the key of {source} is no Ed25519 key", remedy="make one with `wheelmill key new`, and sign with that"
         )
     return key
+
+
+def _refuse_content(source: str) -> None:
+    """Raises InputError, which does not repeat it, for a key in place of where it lies."""
+    variable = source.removeprefix(IN_ENVIRONMENT)
+    if "PRIVATE KEY" in source or "\n" in source or (variable != source and not re.fullmatch(r"\w{1,200}", variable)):
+        raise InputError(
+            "a key's file or env:NAME is wanted, and this looks like the key itself, which others can read in lists of "
+            "processes and in logs",
+            remedy="put it into an environment variable and say env:NAME, with the name alone; make a new key if "
+            "others may have seen this one",
+        )
 
 
 def _content(source: str) -> bytes:

@@ -98,6 +98,7 @@ class Lease:
         told: str | None = None
         while True:
             holder = self._slot.look()
+            late = time.monotonic() > until
             stale = holder is not None and holder.silent > holder.seconds
             if holder is None or stale:
                 begun = time.monotonic()
@@ -107,7 +108,12 @@ class Lease:
                     if holder is not None:
                         self._tell(f"took over the lock of {holder.owner}, silent for {holder.silent:.0f} s")
                     return
-            elif time.monotonic() > until:
+                if late:
+                    raise MissingError(
+                        f"the lock of this index looked free for {self._wait:.0f} s and could not be taken",
+                        remedy="see whether others publish there all the time, and run the same command again",
+                    )
+            elif late:
                 raise MissingError(
                     f"{holder.owner} has been writing this index since {holder.since}, and two at once would spoil it",
                     remedy=f"run again when that run is done; if it is dead, its lock is free {holder.seconds:.0f} s "

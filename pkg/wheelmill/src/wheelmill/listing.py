@@ -128,7 +128,8 @@ class Current:
             found = None if content is None else Record.model_validate_json(content)
         except ValueError:
             return None
-        return found if found is not None and found.file == file else None
+        sound = found is not None and found.file == file and entries.is_of(file, found.project, found.release)
+        return found if sound else None
 
     def derived(self, one: Entry) -> Entry:
         """An entry as what lies beside its file states it. Raises InputError where that is missing."""
@@ -190,6 +191,17 @@ def every_project(storage: Storage) -> Iterator[str]:
             yield found[1]
 
 
+def refuse_foreign(current: Current) -> None:
+    """Raises InputError for an index that another tool wrote, whose pages this one would replace or remove."""
+    page = None if current.ours else next(iter(current.storage.list("simple/")), None)
+    if page is not None:
+        raise InputError(
+            f"an index lies there that wheelmill did not write, or whose list is gone: {page} and its other pages "
+            "would be replaced",
+            remedy="name an empty place; or write over it with `wheelmill index DIST --out SITE --full`",
+        )
+
+
 def foreign(path: str) -> InputError:
     """What is raised for a page of links of another form."""
     return InputError(f"{path} of the index is not as it was written", remedy=REMEDY)
@@ -205,6 +217,8 @@ def _project(storage: Storage, name: str) -> tuple[dict[str, Entry], list[Attach
     def parse(content: bytes) -> tuple[dict[str, Entry], list[Attached]]:
         rows = json.loads(content)["files"]
         found = [entries.from_json(row) for row in rows if "_wheelmill" in row]
+        if wrong := next((one.file for one in found if not entries.is_of(one.file, name)), None):
+            raise ValueError(f"{wrong} is no wheel of {name}")
         return {one.file: one for one in found}, [
             Attached.model_validate(row) for row in rows if "_wheelmill" not in row
         ]

@@ -42,12 +42,14 @@ class RefusedError(GateError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asked:
-    """`demanded` are the matrix's gates. With `exactly`, what the site has not is unlisted, and goes after `grace`.
+    """`demanded` are the matrix's gates, `operators` its namespace and samples, which they must be of.
 
-    With `variants` the index there gets variant metadata; without, it stays with or without it.
+    With `exactly`, what the site has not is unlisted, and goes after `grace`. With `variants` the index there gets
+    variant metadata; without, it stays with or without it.
     """
 
     demanded: tuple[str, ...]
+    operators: tuple[str, str | None] | None = None
     allow_older: bool = False
     exactly: bool = False
     dry_run: bool = False
@@ -90,6 +92,16 @@ class _Plan:
     def fresh(self) -> list[Local]:
         return [one for one in self.here if one.record.file not in self.there]
 
+    @property
+    def touched(self) -> list[Local]:
+        """Those of which anything would be sent."""
+        encoded, there = _encoded(self.records), self.there
+        return [
+            one
+            for one in self.here
+            if (old := there.get(one.record.file)) is None or old.record != encoded[one.record.file]
+        ]
+
 
 def publish(
     site: Path,
@@ -114,15 +126,16 @@ def publish(
             f"the index that is there already is damaged: {str(error).splitlines()[0]}",
             remedy="put that file back from a good copy of the index, or publish to an empty place",
         ) from error
-    plan = _Plan(here=here, current=current, there=there)
-    damaged += [fault for one in plan.fresh if (fault := publish_site.bytes_differ(one)) is not None]
+    plan = _vouched(_Plan(here=here, current=current, there=there))
+    damaged += [fault for one in plan.touched if (fault := publish_site.bytes_differ(one)) is not None]
     if damaged:
         raise RefusedError(damaged)
-    plan = _judged(plan, asked)
+    _refuse(plan, plan.current, plan.there, asked)
     signed: tuple[str, ...] = ()
     if not asked.dry_run and (key is not None or asked.attest):
         signed = _sign(plan, key, attesting=asked.attest)
-        plan = _judged(plan, asked)
+        plan = _vouched(plan)
+        _refuse(plan, plan.current, plan.there, asked)
     outcome = _outcome(plan, asked, signed)
     begin(outcome)
     if asked.dry_run:
@@ -153,22 +166,26 @@ def _there(current: Current, local: Iterable[Record]) -> dict[str, Published]:
     return found
 
 
-def _judged(plan: _Plan, asked: Asked) -> _Plan:
-    """The plan with its signatures checked. Raises RefusedError."""
-    verdicts = {one.record.file: publish_site.vouched(one) for one in plan.here}
-    judged = replace(plan, verdicts=verdicts)
-    _refuse(judged, plan.current, plan.there, asked)
-    return judged
+def _vouched(plan: _Plan) -> _Plan:
+    """The plan with its signatures checked."""
+    return replace(plan, verdicts={one.record.file: publish_site.vouched(one) for one in plan.here})
 
 
 def _refuse(plan: _Plan, current: Current, there: Mapping[str, Published], asked: Asked) -> None:
+    # A yank of which only the other end knows changes nothing, and one that was ended there excuses nothing.
+    differing = {one.record.file for one in plan.touched} & there.keys()
+    records = {
+        file: yanks.newest(record, current.record(file)) if file in differing else record
+        for file, record in plan.records.items()
+    }
     found = publish_policy.refusals(
-        list(plan.records.values()),
-        _encoded(plan.records),
+        list(records.values()),
+        _encoded(records),
         there.values(),
         current.known,
         asked.demanded,
         plan.verdicts,
+        operators=asked.operators,
         allow_older=asked.allow_older,
     )
     if found:
@@ -217,6 +234,7 @@ def _write(plan: _Plan, storage: Storage, asked: Asked, planned: Outcome) -> Out
 
     def check(current: Current) -> None:
         locked.append(current)
+        listing.refuse_foreign(current)
         # What another run published since this one looked counts too.
         _refuse(plan, current, _there(current, plan.records.values()), asked)
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from wheelmill.signing import Verdict
 
 PLAIN = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+# Gates with a command of their own; the others are of operators.
+STATIC = frozenset({"audit", "cover", "repro"})
 # Letters that PyPI, too, takes for one another when it refuses a new name.
 ALIKE = str.maketrans({"0": "o", "1": "l", "i": "l", "-": None})
 
@@ -53,15 +55,20 @@ def refusals(
     demanded: Sequence[str],
     verdicts: Mapping[str, Verdict],
     *,
+    operators: tuple[str, str | None] | None = None,
     allow_older: bool = False,
 ) -> tuple[Refusal, ...]:
     """Every refusal, in the order of the wheels. With any, nothing is published.
 
     `encoded` is the SHA-256 of each local record as it would be published, by file; `remote` what the index lists of
-    the projects at hand, `projects` every project's name there; `verdicts` what signatures say, by file.
+    the projects at hand, `projects` every project's name there; `verdicts` what signatures say, by file; `operators`
+    the namespace and the module of samples that the matrix names, of which the dynamic gates must be.
     """
     there = {one.file: one for one in remote}
-    owners = sorted({*projects, *(one.project for one in there.values())})
+    alike: dict[str, list[str]] = {}
+    for owner in sorted({*projects, *(one.project for one in there.values())}):
+        alike.setdefault(_alike(owner), []).append(owner)
+    newest = _newest(there.values())
     found: list[Refusal] = []
     for record in sorted(local, key=lambda one: one.file):
         if (named := _misnamed(record)) is not None:
@@ -72,17 +79,17 @@ def refusals(
         if old is not None and not same:
             found.append(_overwrite(record, old))
         if old is None:
-            found += _confusable(record, owners)
+            found += _confusable(record, alike.get(_alike(record.project), ()))
             if not allow_older:
-                found += _downgrade(record, there.values())
+                found += _downgrade(record, newest.get(record.project))
         # A yank must always come through, and what changes nothing asks for nothing.
         if not (same and (record.yanked is not None or (old and old.record == encoded[record.file]))):
-            found += _gates(record, demanded)
+            found += _gates(record, demanded, operators)
         found += _signature(record, verdicts.get(record.file))
     return (*found, *_confusable_here(local))
 
 
-def missing_gate(record: Record, gate: str) -> str | None:
+def missing_gate(record: Record, gate: str, operators: tuple[str, str | None] | None = None) -> str | None:
     """Why a record does not show that gate passed, None where it does."""
     verdict: str | None
     match gate:
@@ -94,6 +101,14 @@ def missing_gate(record: Record, gate: str) -> str | None:
             verdict = record.gates.verdicts.get(gate) if record.gates else None
     if verdict is None:
         return "it was never run on these bytes"
+    if (
+        operators
+        and record.gates
+        and gate not in STATIC
+        and (record.gates.namespace, record.gates.samples) != operators
+    ):
+        ran = f"{record.gates.namespace}:: by {record.gates.samples}"
+        return f"it was run on {ran}, and the matrix's are {operators[0]}:: by {operators[1]}"
     return None if verdict == "pass" else f"its verdict is {verdict}"
 
 
@@ -107,8 +122,8 @@ def _uncovered(record: Record) -> str | None:
     return None if any(one.result == "pass" for one in claimed) else "no environment that it promises was available"
 
 
-def _gates(record: Record, demanded: Sequence[str]) -> Iterator[Refusal]:
-    missing = [(gate, why) for gate in demanded if (why := missing_gate(record, gate)) is not None]
+def _gates(record: Record, demanded: Sequence[str], operators: tuple[str, str | None] | None) -> Iterator[Refusal]:
+    missing = [(gate, why) for gate in demanded if (why := missing_gate(record, gate, operators)) is not None]
     if missing:
         yield Refusal(
             subject=record.file,
@@ -123,7 +138,7 @@ def _gates(record: Record, demanded: Sequence[str]) -> Iterator[Refusal]:
 
 
 def _command(gate: str) -> str:
-    return f"`wheelmill {gate}`" if gate in {"audit", "cover", "repro"} else "`wheelmill test`"
+    return f"`wheelmill {gate}`" if gate in STATIC else "`wheelmill test`"
 
 
 def _overwrite(record: Record, old: Published) -> Refusal:
@@ -136,10 +151,19 @@ def _overwrite(record: Record, old: Published) -> Refusal:
     )
 
 
-def _downgrade(record: Record, remote: Iterable[Published]) -> Iterator[Refusal]:
-    """Yanked releases do not count: after a yank, the fix of an older line is what is wanted."""
-    others = [one for one in remote if one.project == record.project and one.yanked is None]
-    newest = max((Version(Version(one.release).public) for one in others), default=None)
+def _newest(remote: Iterable[Published]) -> dict[str, Version]:
+    """Each project's newest release.
+
+    Yanked ones do not count: after a yank, the fix of an older line is what is wanted.
+    """
+    found: dict[str, Version] = {}
+    for project, release in {(one.project, one.release) for one in remote if one.yanked is None}:
+        version = Version(Version(release).public)
+        found[project] = max(version, found.get(project, version))
+    return found
+
+
+def _downgrade(record: Record, newest: Version | None) -> Iterator[Refusal]:
     if newest is not None and Version(Version(record.release).public) < newest:
         yield Refusal(
             subject=record.file,
@@ -177,8 +201,9 @@ def _alike(name: str) -> str:
 
 
 def _confusable(record: Record, owners: Iterable[str]) -> Iterator[Refusal]:
+    """`owners` are the projects whose names look like the record's."""
     for owner in owners:
-        if owner != record.project and _alike(owner) == _alike(record.project):
+        if owner != record.project:
             yield _confused(record.file, record.project, f"{owner}, which this index has")
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
 from typing import TYPE_CHECKING
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile
 
 from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 from pydantic import ValidationError
 
-from wheelmill import entries, listing, records, signing
+from wheelmill import entries, index, listing, records, signing
 from wheelmill.errors import InputError
 from wheelmill.publish_policy import Refusal
 from wheelmill.records import Record
@@ -67,10 +68,8 @@ def bytes_differ(one: Local) -> Refusal | None:
     if (sha256 := file_sha256(one.wheel)) != one.record.sha256:
         return _damaged(one.wheel.name, f"its SHA-256 is {sha256}, and its record is of {one.record.sha256}")
     try:
-        with ZipFile(one.wheel) as archive:
-            (inner,) = [n for n in archive.namelist() if n.count("/") == 1 and n.endswith(".dist-info/METADATA")]
-            content = archive.read(inner)
-    except (BadZipFile, OSError, ValueError, RuntimeError, NotImplementedError) as error:
+        content = index.metadata(one.wheel)
+    except (BadZipFile, OSError, ValueError, RuntimeError, zlib.error) as error:
         return _damaged(one.wheel.name, f"it cannot be read as a wheel: {error}")
     if content != one.metadata.read_bytes():
         return _damaged(one.wheel.name, "its .metadata is not the METADATA in it")

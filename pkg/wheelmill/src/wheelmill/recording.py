@@ -82,9 +82,16 @@ class _Row(BaseModel):
     where: _Where = _Where()
 
 
+class _Finding(BaseModel):
+    severity: str
+
+
 class _Gates(BaseModel):
     sha256: str
     gates: dict[str, Literal["pass", "fail", "incomplete"]]
+    namespace: str | None = None
+    samples: str | None = None
+    findings: tuple[_Finding, ...] = ()
     operators: tuple[str, ...]
     rows: tuple[_Row, ...]
 
@@ -210,8 +217,13 @@ def _gates(made: _Gates) -> records.Gates:
         for row in seen
         if row.gate == "bench" and row.found.milliseconds and row.found.card
     )
+    # What could not be tested has passed nothing, whatever rows are left of an earlier run.
+    untested = any(one.severity == "error" for one in made.findings)
+    verdicts = {gate: "incomplete" if untested and one == "pass" else one for gate, one in made.gates.items()}
     return records.Gates(
-        verdicts=made.gates,
+        verdicts=verdicts,
+        namespace=made.namespace,
+        samples=made.samples,
         operators=made.operators,
         cards=tuple(sorted({row.where.card for row in seen if row.where.card and row.device == "cuda"})),
         torches=tuple(sorted({row.where.torch for row in seen if row.where.torch})),

@@ -84,9 +84,14 @@ class Time(_Part):
 
 
 class Gates(_Part):
-    """Verdicts of the dynamic gates by name, and the cards and torches that they were seen on."""
+    """Verdicts of the dynamic gates by name, and the cards and torches that they were seen on.
+
+    `namespace` is under which the operators are registered, `samples` the module whose inputs they were given.
+    """
 
     verdicts: dict[str, Literal["pass", "fail", "incomplete"]]
+    namespace: str | None = None
+    samples: str | None = None
     operators: tuple[str, ...] = ()
     cards: tuple[str, ...] = ()
     torches: tuple[str, ...] = ()

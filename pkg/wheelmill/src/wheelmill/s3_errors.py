@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from typing import TYPE_CHECKING
 
 from wheelmill.errors import MissingError
@@ -66,7 +67,9 @@ def _meaning(error: Exception, code: str, url: str, path: str) -> MissingError |
         )
     if code in UNSUPPORTED:
         return UnsupportedError(code)
+    # The address may hold a password where AWS_ENDPOINT_URL_S3 does.
+    said = re.sub(r"//[^/\s]*@", "//", (str(error).splitlines() or [""])[0])
     return MissingError(
-        f"{url} did not answer for {path}: {code or name}: {str(error).splitlines()[0] if str(error) else ''}",
+        f"{url} did not answer for {path}: {code or name}: {said}",
         remedy="see that --endpoint is right and reachable, and run the same command again: what was sent is kept",
     )

@@ -30,8 +30,8 @@ class Storage(Protocol):
         """A file that may change later: a page, whole or not at all."""
         ...
 
-    def put(self, path: str, source: Path) -> None:
-        """An immutable file, copied under a temporary name."""
+    def put(self, path: str, source: Path, sha256: str) -> None:
+        """An immutable file. Raises InputError, and puts nothing there, where the source has another SHA-256."""
         ...
 
     def size(self, path: str) -> int | None:
@@ -70,8 +70,8 @@ class Folder:
     def write(self, path: str, content: bytes) -> None:
         write_atomic(self._at(path), content)
 
-    def put(self, path: str, source: Path) -> None:
-        copy_atomic(source, self._at(path))
+    def put(self, path: str, source: Path, sha256: str) -> None:
+        copy_atomic(source, self._at(path), check=lambda copy: refuse_other(source, file_sha256(copy), sha256))
 
     def size(self, path: str) -> int | None:
         try:
@@ -122,3 +122,12 @@ class Folder:
                 remedy="name files as `files/NAME.whl`, without `..` and without a leading `/`",
             )
         return self.root / path
+
+
+def refuse_other(source: Path, found: str, wanted: str) -> None:
+    """Raises InputError where a file is not the one that was read before it was to be copied."""
+    if found != wanted:
+        raise InputError(
+            f"{source} was changed while it was read, so that its record is not of its bytes",
+            remedy="run the same command again when nothing writes to that folder",
+        )

@@ -30,8 +30,8 @@ class Counted(Folder):
         super().__init__(root)
         self._sent: Callable[[int], None] | None = options.get("sent")
 
-    def put(self, path: str, source: Path) -> None:
-        super().put(path, source)
+    def put(self, path: str, source: Path, sha256: str) -> None:
+        super().put(path, source, sha256)
         if self._sent is not None:
             self._sent(source.stat().st_size)
 
@@ -95,6 +95,11 @@ def _bucket(name: str, prefix: str, endpoint: str | None, options: dict[str, Any
 
     if endpoint is not None and not re.match(r"https?://[^/]", endpoint):
         raise InputError(f"--endpoint {endpoint} is no address", remedy="write it as https://HOST or http://HOST:PORT")
+    if endpoint is not None and "@" in urlsplit(endpoint).netloc:
+        raise InputError(
+            "--endpoint holds credentials, which would end up in logs and in the shell's history",
+            remedy="put them into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or into a profile",
+        )
     fs = S3FileSystem(
         endpoint_url=endpoint,
         use_listings_cache=False,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import secrets
 import time
 from email.utils import parsedate_to_datetime
@@ -18,7 +19,7 @@ from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.lease import Holder, Lease
 from wheelmill.s3_errors import Refused, UnsupportedError, told
 from wheelmill.served import headers, is_immutable
-from wheelmill.storage import LOCK
+from wheelmill.storage import LOCK, refuse_other
 from wheelmill.store import file_sha256
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from s3fs import S3FileSystem
 
 PROBE = ".wheelmill.probe"
+# Seconds that a lock is believed without a sign of life: where it does not say, and at most.
+LEASE, LONGEST = 120, 3600
 SHA256 = "sha256"
 UPLOADS, CHUNK = 4, 16 << 20
 
@@ -45,7 +48,7 @@ class Bucket:
         prefix: str,
         *,
         owner: str,
-        seconds: float = 120,
+        seconds: float = LEASE,
         wait: float = 900,
         conditional: bool = True,
         tell: Callable[[str], None] = lambda _: None,
@@ -80,10 +83,10 @@ class Bucket:
         self._check()
         self.call("put_object", path, Body=content, **_headers(path))
 
-    def put(self, path: str, source: Path) -> None:
+    def put(self, path: str, source: Path, sha256: str) -> None:
         """Raises GateError when a file of that name has other bytes; the same bytes are not sent again."""
         self._check()
-        sha256 = file_sha256(source)
+        refuse_other(source, file_sha256(source), sha256)
         if not is_immutable(path):
             self.write(path, source.read_bytes())
             return
@@ -206,6 +209,15 @@ class Bucket:
         return False
 
 
+def _seconds(said: str) -> float:
+    """What a lock says of its own lease, within what a lease may be: it is read from the bucket."""
+    try:
+        stated = float(said)
+    except ValueError:
+        return LEASE
+    return LEASE if math.isnan(stated) else min(max(stated, 0.0), LONGEST)
+
+
 class _LockObject:
     """The lock of a bucket as a lease's slot: an object, its ETag the state, what it says in its metadata."""
 
@@ -222,7 +234,7 @@ class _LockObject:
             state=head["ETag"],
             owner=said.get("owner", "somebody"),
             since=said.get("since", "some time ago"),
-            seconds=float(said.get("seconds", 120)),
+            seconds=_seconds(said.get("seconds", "")),
             silent=(now - head["LastModified"]).total_seconds(),
         )
 

@@ -64,9 +64,11 @@ def write_atomic(path: Path, data: str | bytes) -> None:
         beside.write_bytes(data.encode() if isinstance(data, str) else data)
 
 
-def copy_atomic(source: Path, target: Path) -> None:
+def copy_atomic(source: Path, target: Path, *, check: Callable[[Path], None] = lambda _: None) -> None:
+    """`check` sees the copy before it takes its place, and raises what forbids that."""
     with _replacing(target) as beside:
         shutil.copyfile(source, beside)
+        check(beside)
 
 
 def write_json(path: Path, value: object) -> None:

@@ -141,7 +141,11 @@ def _files(change: Change, file: str, source: Source | None) -> None:
     storage, record = change.current.storage, change.records[file]
     if source is not None:
         if not _trusted(change, record):
-            storage.put(f"files/{file}", source.wheel)
+            if file in change.fresh:
+                # What vouched for other bytes of that name must never pass for a proof of these.
+                for suffix in (entries.SIGNATURE, entries.PROVENANCE):
+                    storage.remove(f"files/{file}{suffix}")
+            storage.put(f"files/{file}", source.wheel, record.sha256)
         _fresh(storage, f"files/{file}{entries.METADATA}", source.metadata)
         if source.signature is not None:
             _fresh(storage, f"files/{file}{entries.SIGNATURE}", source.signature)
