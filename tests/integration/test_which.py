@@ -433,9 +433,18 @@ def broken_torch(tmp_path: Path) -> Callable[[str], str]:
     return make
 
 
-@pytest.mark.parametrize("body", ["raise OSError('libcudart.so.12: cannot open')", "import os; os.abort()"])
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise OSError('libcudart.so.12: cannot open')", "libcudart.so.12: cannot open"),
+        ("import os; os.abort()", "it crashed with signal 6"),
+        ("import os; os._exit(3)", "it ended with status 3"),
+        ("print('RESULT[1]'); raise SystemExit", "it ended with status 0"),
+        ("print('RESULT{'); raise SystemExit", "it ended with status 0"),
+    ],
+)
 def test_a_torch_that_does_not_import_is_read_from_its_files(
-    broken_torch: Callable[[str], str], body: str, tmp_path: Path
+    broken_torch: Callable[[str], str], body: str, why: str, tmp_path: Path
 ) -> None:
     add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
     answer = told("demo", "--index", tmp_path / "dist", "--python", broken_torch(body))
@@ -445,4 +454,4 @@ def test_a_torch_that_does_not_import_is_read_from_its_files(
         "cxx11_abi": False,
         "origin": "pytorch",
     }
-    assert "torch does not import" in answer["environment"]["notes"][0]
+    assert f"torch does not import ({why})" in answer["environment"]["notes"][0].replace("OSError: ", "")
