@@ -132,11 +132,10 @@ function answer() {
   else sayNone(result);
 }
 
-function sayWheel({ wheel, pinned, notes }) {
+function sayWheel({ wheel, notes }) {
   const { torch, cuda, python } = state.environment;
-  const newest = wheelmill.project(state.project).newest === state.version;
-  const exact = pinned ? `==${wheel.release}` : newest ? "" : `==${state.version}`;
-  const boxes = installCommands(state.project + exact, `${cuda}-torch${torch}`).map(([label, text]) => commandBox(label, text));
+  // Left alone, pip takes a newer release from PyPI, be it sources, or a wheel of the page without code for this GPU.
+  const boxes = installCommands(`${state.project}==${wheel.release}`, `${cuda}-torch${torch}`).map(([label, text]) => commandBox(label, text));
   const link = make("a", { href: `wheels/${encodeURIComponent(wheel.file)}.html`, textContent: wheel.file, className: "file" });
   say(
     "good",
