@@ -159,6 +159,11 @@ def test_a_written_site_by_its_root_its_simple_index_and_its_page(
     assert not [path for path in handler.seen if unquote(path).endswith(".whl")], "no wheel is downloaded"
 
 
+def test_a_projects_own_page_is_an_index_too(site: Path, server: tuple[str, type[Handler], Path]) -> None:
+    for where in (f"{server[0]}/simple/demo/", site / "simple" / "demo"):
+        assert told("demo", "--index", where, *HERE, *TORCH)["choice"] == CU130
+
+
 def test_the_command_installs_the_choice_and_hashes_hold(
     site: Path, server: tuple[str, type[Handler], Path], tmp_path: Path
 ) -> None:
@@ -389,6 +394,13 @@ def test_a_bad_question(arguments: list[str], status: int, words: str) -> None:
     assert done.returncode == status, done.stdout + done.stderr
     assert words in done.stderr
     assert "what to do:" in done.stderr
+
+
+def test_a_program_that_is_no_python(tmp_path: Path) -> None:
+    add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
+    done = ask("demo", "--index", tmp_path / "dist", "--python", "/bin/true")
+    assert done.returncode == 3
+    assert "it is no Python, it seems" in done.stderr
 
 
 def test_standard_input_and_the_exit_status(tmp_path: Path) -> None:
