@@ -396,6 +396,13 @@ def test_a_bad_question(arguments: list[str], status: int, words: str) -> None:
     assert "what to do:" in done.stderr
 
 
+def test_whom_it_asked_where_nobody_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    notes = told("demo", "--index", tmp_path / "dist")["environment"]["notes"]
+    assert f"asked of {sys.prefix}/bin/python; --python names another" in notes
+
+
 def test_a_program_that_is_no_python(tmp_path: Path) -> None:
     add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
     done = ask("demo", "--index", tmp_path / "dist", "--python", "/bin/true")

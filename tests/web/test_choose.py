@@ -198,6 +198,13 @@ def test_a_report_that_nothing_fits_gives_the_reason(open_page: Callable[..., Pa
     assert "CUDA 13.0 needs driver 580 or newer" in answer(page)
 
 
+def test_another_torch_of_the_same_release_is_called_so(open_page: Callable[..., Page], served: str) -> None:
+    page = open_page(f"{served}/index.html")
+    paste(page, BY_ID["conda's torch"]["report"])
+    page.get_by_role("button", name="PyTorch's own torch 2.6, CUDA 12.6, Python 3.12").click()
+    assert command(page)[2] == "fusedops==1.1.0+cu126.torch2.6"
+
+
 def test_what_is_no_report(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     for text in ("hello", "PyTorch", "x" * 200_000, "<script>alert(1)</script>"):

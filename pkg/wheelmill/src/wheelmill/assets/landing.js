@@ -185,8 +185,10 @@ function reasons(refused) {
 }
 
 function choices(nearest) {
+  // Of the same release, but another torch than the one that is there.
+  const whose = state.environment.build === null ? "" : "PyTorch's own ";
   const buttons = nearest.map((one) => {
-    const button = make("button", { type: "button", textContent: `${environmentWords(`${one.cuda}-torch${one.torch}`)}, Python ${one.python}` });
+    const button = make("button", { type: "button", textContent: `${whose}${environmentWords(`${one.cuda}-torch${one.torch}`)}, Python ${one.python}` });
     button.addEventListener("click", () => {
       const { torch, cuda, python } = one;
       state.environment = { ...state.environment, torch, cuda, python, exact: null, build: null };
