@@ -93,6 +93,25 @@ def test_nothing_is_measured_beside_a_nightly() -> None:
         assert which_view.to_json(answer, source(links), KNOWN, ())["measured"] is measured
 
 
+def test_no_advice_rests_on_a_wheel_of_which_nothing_was_read() -> None:
+    """A stranger's wheel for another Python may require any torch."""
+    unread = which_facts.named(link("demo-1.0-cp311-cp311-manylinux_2_17_x86_64.whl"))
+    read = replace(unread, metadata=True, unread={}, claim=replace(unread.claim, torch=SpecifierSet("==2.6.*")))
+    for candidate, changes in ((unread, []), (read, ["Python 3.11"])):
+        answer = which.decide(READ, [candidate], KNOWN, WANTED)
+        advice = [one.change for one in which_advice.advise(answer, KNOWN) if one.file]
+        assert advice == changes
+
+
+def test_the_nearest_is_of_the_asked_versions_and_not_yanked() -> None:
+    links = [link("demo-1.0+cu12torch2.5-cp312-cp312-linux_x86_64.whl")]
+    links += [link("demo-2.0-py3-none-any.whl"), link("demo-1.0-py3-none-any.whl", yanked="broken")]
+    wanted = which.Wanted(project="demo", specifier=SpecifierSet("<2"))
+    answer = which.decide(READ, [which_facts.named(one) for one in links], KNOWN, wanted)
+    assert answer.choice is None
+    assert answer.judged[0].candidate.file == links[0].file
+
+
 def test_our_site_is_named_by_the_page_of_the_environment() -> None:
     links = [
         link("demo-1.0+cu124-py3-none-any.whl", sha256="0" * 64, environments=("cu121-torch2.5", "cu124-torch2.6"))

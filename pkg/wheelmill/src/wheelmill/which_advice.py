@@ -68,7 +68,9 @@ def liftable(judged: Iterable[Judged], rules: frozenset[str]) -> list[Candidate]
 
 
 def _fitting(env: Environment, candidates: Sequence[Candidate], known: Facts, answer: Answer) -> Judged | None:
-    return which.decide(env, candidates, known, answer.wanted).choice if candidates else None
+    # A name that says nothing of torch, in a wheel that nobody read, fits any environment.
+    told = [one for one in candidates if one.metadata or one.record is not None or one.tied is not None]
+    return which.decide(env, told, known, answer.wanted).choice if told else None
 
 
 def _driver(answer: Answer, known: Facts) -> Advice | None:
