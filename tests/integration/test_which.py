@@ -159,6 +159,11 @@ def test_a_written_site_by_its_root_its_simple_index_and_its_page(
     assert not [path for path in handler.seen if unquote(path).endswith(".whl")], "no wheel is downloaded"
 
 
+def test_a_projects_own_page_is_an_index_too(site: Path, server: tuple[str, type[Handler], Path]) -> None:
+    for where in (f"{server[0]}/simple/demo/", site / "simple" / "demo"):
+        assert told("demo", "--index", where, *HERE, *TORCH)["choice"] == CU130
+
+
 def test_the_command_installs_the_choice_and_hashes_hold(
     site: Path, server: tuple[str, type[Handler], Path], tmp_path: Path
 ) -> None:
@@ -391,6 +396,20 @@ def test_a_bad_question(arguments: list[str], status: int, words: str) -> None:
     assert "what to do:" in done.stderr
 
 
+def test_whom_it_asked_where_nobody_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    notes = told("demo", "--index", tmp_path / "dist")["environment"]["notes"]
+    assert f"asked of {sys.prefix}/bin/python; --python names another" in notes
+
+
+def test_a_program_that_is_no_python(tmp_path: Path) -> None:
+    add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
+    done = ask("demo", "--index", tmp_path / "dist", "--python", "/bin/true")
+    assert done.returncode == 3
+    assert "it is no Python, it seems" in done.stderr
+
+
 def test_standard_input_and_the_exit_status(tmp_path: Path) -> None:
     add_wheel(tmp_path / "dist", "demo-1.0-cp312-cp312-win_amd64.whl")
     lines = ["PyTorch version: 2.8.0+cu128", "OS: Debian GNU/Linux 12 (x86_64)", "Python version: 3.12.1 (main)"]
@@ -433,9 +452,18 @@ def broken_torch(tmp_path: Path) -> Callable[[str], str]:
     return make
 
 
-@pytest.mark.parametrize("body", ["raise OSError('libcudart.so.12: cannot open')", "import os; os.abort()"])
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        ("raise OSError('libcudart.so.12: cannot open')", "libcudart.so.12: cannot open"),
+        ("import os; os.abort()", "it crashed with signal 6"),
+        ("import os; os._exit(3)", "it ended with status 3"),
+        ("print('RESULT[1]'); raise SystemExit", "it ended with status 0"),
+        ("print('RESULT{'); raise SystemExit", "it ended with status 0"),
+    ],
+)
 def test_a_torch_that_does_not_import_is_read_from_its_files(
-    broken_torch: Callable[[str], str], body: str, tmp_path: Path
+    broken_torch: Callable[[str], str], body: str, why: str, tmp_path: Path
 ) -> None:
     add_wheel(tmp_path / "dist", "demo-1.0-py3-none-any.whl")
     answer = told("demo", "--index", tmp_path / "dist", "--python", broken_torch(body))
@@ -445,4 +473,4 @@ def test_a_torch_that_does_not_import_is_read_from_its_files(
         "cxx11_abi": False,
         "origin": "pytorch",
     }
-    assert "torch does not import" in answer["environment"]["notes"][0]
+    assert f"torch does not import ({why})" in answer["environment"]["notes"][0].replace("OSError: ", "")

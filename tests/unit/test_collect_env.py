@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -61,6 +63,32 @@ def test_quoted_and_windows_texts() -> None:
 def test_other_texts_are_refused(text: str) -> None:
     with pytest.raises(InputError, match="collect_env"):
         collect_env.parse(text)
+
+
+LONG = 500_000
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "GPU 0: a" + " " * LONG + "x",
+        "GPU 0: " + "(UUID " * (LONG // 6),
+        "Title: a" + "\t" * LONG + "x",
+        "[conda] torch" + " " * LONG,
+        "".join(f"GPU {number}: NVIDIA H100\n" for number in range(9999)),
+    ],
+    ids=["GPU", "UUID", "line", "conda", "many GPUs"],
+)
+def test_long_texts_are_read_in_one_pass(line: str) -> None:
+    started = time.process_time()
+    collect_env.parse(f"{HEAD}\n{line}")
+    assert time.process_time() - started < 5
+
+
+@pytest.mark.parametrize("line", ["PyTorch version: " + "1." * 200 + "1", "Libc version: glibc-99999.1"])
+def test_values_that_cannot_be_are_refused(line: str) -> None:
+    with pytest.raises(InputError, match="states what cannot be"):
+        collect_env.parse(f"OS: Linux\n{line}\n")
 
 
 TITLES = st.sampled_from(

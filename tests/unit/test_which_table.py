@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 TABLES = Path(__file__).parents[1] / "golden" / "which"
 INDEXES: dict[str, Any] = tomllib.loads((TABLES / "indexes.toml").read_text(encoding="utf-8"))
 ROWS: list[dict[str, Any]] = tomllib.loads((TABLES / "environments.toml").read_text(encoding="utf-8"))["row"]
-FIELDS = {"name", "index", "flags", "collect_env", "wanted", "choice", "says", "against", "advice", "remark"}
+FIELDS = {"name", "index", "flags", "collect_env", "wanted", "choice", "says", "against", "advice", "remark", "silent"}
 KNOWN = facts.load()
 
 
@@ -123,6 +123,7 @@ def test_the_table(row: dict[str, Any]) -> None:
     advice = "\n".join(f"{one.change} {one.command}" for one in which_advice.advise(made, KNOWN))
     for words in row.get("advice", ()):
         assert words in advice, advice
+    assert not [words for words in row.get("silent", ()) if words in advice], advice
     for words in row.get("remark", ()):
         assert words in "\n".join(which_view.remarks(made.environment, KNOWN))
 

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from wheelmill import facts, which, which_advice, which_command, which_facts, which_links, which_view
 from wheelmill.records import Library, Record
 from wheelmill.which_candidate import Link
+from wheelmill.which_env import Torch
 from wheelmill.which_index import Source
 
 from .test_which_read import READ
@@ -74,6 +75,41 @@ def test_pypi_needs_no_option_and_a_version_that_others_may_have_is_named_by_its
     direct = "demo @ https://index.example/files/demo-1.0-py3-none-any.whl#sha256=" + "0" * 64
     assert shlex.split(which_command.pip(answer, source(links)) or "")[2] == direct
     assert which_command.requirements(answer, source(links)) == direct + "\n"
+
+
+def test_a_version_of_our_site_that_pypi_may_have_too_is_named_by_its_file() -> None:
+    """Beside --find-links pip asks PyPI, whose file of that version may be another."""
+    links = [link("demo-1.0-py3-none-any.whl", sha256="0" * 64, environments=("cu124-torch2.6",))]
+    command = which_command.pip(decided(links), source(links, site="https://index.example/")) or ""
+    assert "demo @ https://index.example/files/demo-1.0-py3-none-any.whl#sha256=" in command
+
+
+def test_nothing_is_measured_beside_a_nightly() -> None:
+    links = [link("demo-1.0+cu124-py3-none-any.whl", environments=("cu124-torch2.6",))]
+    torch = Torch(version="2.6.0.dev20250101+cu124", cuda="12.4", origin="pytorch")
+    env = READ.model_copy(update={"torch": torch})
+    for asked, measured in ((READ, True), (env, False)):
+        answer = which.decide(asked, [which_facts.named(one) for one in links], KNOWN, WANTED)
+        assert which_view.to_json(answer, source(links), KNOWN, ())["measured"] is measured
+
+
+def test_no_advice_rests_on_a_wheel_of_which_nothing_was_read() -> None:
+    """A stranger's wheel for another Python may require any torch."""
+    unread = which_facts.named(link("demo-1.0-cp311-cp311-manylinux_2_17_x86_64.whl"))
+    read = replace(unread, metadata=True, unread={}, claim=replace(unread.claim, torch=SpecifierSet("==2.6.*")))
+    for candidate, changes in ((unread, []), (read, ["Python 3.11"])):
+        answer = which.decide(READ, [candidate], KNOWN, WANTED)
+        advice = [one.change for one in which_advice.advise(answer, KNOWN) if one.file]
+        assert advice == changes
+
+
+def test_the_nearest_is_of_the_asked_versions_and_not_yanked() -> None:
+    links = [link("demo-1.0+cu12torch2.5-cp312-cp312-linux_x86_64.whl")]
+    links += [link("demo-2.0-py3-none-any.whl"), link("demo-1.0-py3-none-any.whl", yanked="broken")]
+    wanted = which.Wanted(project="demo", specifier=SpecifierSet("<2"))
+    answer = which.decide(READ, [which_facts.named(one) for one in links], KNOWN, wanted)
+    assert answer.choice is None
+    assert answer.judged[0].candidate.file == links[0].file
 
 
 def test_our_site_is_named_by_the_page_of_the_environment() -> None:

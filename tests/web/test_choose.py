@@ -24,11 +24,10 @@ CASES = tomllib.loads(Path(__file__).with_name("cases.toml").read_text(encoding=
 BY_ID = {case["id"]: case for case in CASES}
 DECIDE = """async ([report, project, version]) => {
   const data = await wheelmill.load(project, version ?? wheelmill.project(project).newest);
-  const { wheel, pinned, notes, problem, refused, nearest } =
+  const { wheel, notes, problem, refused, nearest } =
     choose(data.wheels, readReport(report, wheelmill.known), wheelmill.known);
   return {
     file: wheel && wheel.file,
-    pinned,
     says: [...notes, problem ?? "", ...refused.slice(0, 1).flatMap((one) => one.reasons.map((reason) => reason.text))],
     nearest: nearest.map((one) => `${one.cuda}-torch${one.torch} ${one.python}`),
   };
@@ -50,7 +49,6 @@ def test_decisions(desk: Page, case: dict[str, Any]) -> None:
     said = "\n".join(found["says"])
     if "choice" in case:
         assert case["choice"] in (found["file"] or ""), said
-        assert not found["pinned"]
     else:
         assert found["file"] is None
     for words in case.get("says", []):
@@ -106,22 +104,6 @@ def test_ranges_of_torch(desk: Page, version: str, wanted: str, fits: bool) -> N
     assert desk.evaluate("([v, r]) => satisfies(v, r)", [version, wanted]) is fits
 
 
-PIN = """() => {
-  const rows = [wheelmill.releases.get("fusedops 1.1.0").wheels.find((row) => row.release.endsWith("+cu130"))];
-  const other = { ...rows[0], release: "1.1.0+cu130.torch2.11", code: [[["90"], [], null]] };
-  other.file = other.file.replace("+cu130", "+cu130.torch2.11");
-  const e = { torch: "2.11", exact: null, build: null, cuda: "cu130", python: "3.12", os: "linux", machine: null,
-    libc: null, driver: null, gpus: [{ name: null, sm: "80" }] };
-  const { wheel, pinned } = choose([...rows, other], e, wheelmill.known);
-  return [wheel.release, pinned];
-}"""
-
-
-def test_a_wheel_that_pip_would_not_take_by_itself_is_pinned(desk: Page) -> None:
-    """Pip sees no GPU: it takes the higher local version, which has no code for this card."""
-    assert desk.evaluate(PIN) == ["1.1.0+cu130", True]
-
-
 def answer(page: Page) -> str:
     return page.locator("#answer").inner_text()
 
@@ -142,8 +124,8 @@ def test_choosing_gives_the_command(open_page: Callable[..., Page], site: str) -
     page.get_by_label("GPU").select_option("90")
     assert "fusedops 1.1.0+cu128 for torch 2.11, CUDA 12.8, Python 3.11" in answer(page)
     address = page.evaluate("new URL('cu128-torch2.11.html', location.href).href")
-    assert command(page) == ["pip", "install", "fusedops", "--find-links", address]
-    assert command(page, "uv") == ["uv", "pip", "install", "fusedops", "--find-links", address]
+    assert command(page) == ["pip", "install", "fusedops==1.1.0+cu128", "--find-links", address]
+    assert command(page, "uv") == ["uv", "pip", "install", "fusedops==1.1.0+cu128", "--find-links", address]
     pick(page, project="rotary")
     page.get_by_text("rotary 0.3.1+cu128.torch2.11 for").wait_for()
 
@@ -156,7 +138,7 @@ def test_nothing_fits_and_the_nearest_is_one_click_away(open_page: Callable[...,
     assert page.locator(".command").count() == 0
     page.get_by_role("button", name="torch 2.9, CUDA 12.6, Python 3.12").click()
     assert command(page)[2:] == [
-        "fusedops",
+        "fusedops==1.1.0+cu126.torch2.9",
         "--find-links",
         page.evaluate("new URL('cu126-torch2.9.html', location.href).href"),
     ]
@@ -169,14 +151,14 @@ def test_a_card_without_code_gets_no_command(open_page: Callable[..., Page], ser
     assert page.locator(".command").count() == 0
 
 
-def test_an_older_release_is_pinned_and_a_newer_one_named(open_page: Callable[..., Page], served: str) -> None:
+def test_an_older_release_is_taken_and_a_newer_one_named(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     pick(page, torch="2.13")
     pick(page, torch="2.14")
     page.get_by_label("Release", exact=True).select_option("1.0.0")
     page.get_by_role("button", name="Take fusedops 1.1.0").wait_for()
     pick(page, torch="2.13")
-    assert command(page)[2] == "fusedops==1.0.0"
+    assert command(page)[2] == "fusedops==1.0.0+cu130"
 
 
 def test_a_withdrawn_wheel_leads_to_the_release_that_has_one(open_page: Callable[..., Page], served: str) -> None:
@@ -185,7 +167,7 @@ def test_a_withdrawn_wheel_leads_to_the_release_that_has_one(open_page: Callable
     assert "withdrawn" in answer(page)
     page.get_by_role("button", name="Take fusedops 1.0.0").click()
     page.get_by_text("fusedops 1.0.0+cpu.torch2.4 for").wait_for()
-    assert command(page)[2] == "fusedops==1.0.0"
+    assert command(page)[2] == "fusedops==1.0.0+cpu.torch2.4"
 
 
 def paste(page: Page, text: str) -> None:
@@ -214,6 +196,13 @@ def test_a_report_that_nothing_fits_gives_the_reason(open_page: Callable[..., Pa
     # The driver of the report still counts.
     pick(page, cuda="cu130")
     assert "CUDA 13.0 needs driver 580 or newer" in answer(page)
+
+
+def test_another_torch_of_the_same_release_is_called_so(open_page: Callable[..., Page], served: str) -> None:
+    page = open_page(f"{served}/index.html")
+    paste(page, BY_ID["conda's torch"]["report"])
+    page.get_by_role("button", name="PyTorch's own torch 2.6, CUDA 12.6, Python 3.12").click()
+    assert command(page)[2] == "fusedops==1.1.0+cu126.torch2.6"
 
 
 def test_what_is_no_report(open_page: Callable[..., Page], served: str) -> None:

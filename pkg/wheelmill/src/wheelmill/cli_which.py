@@ -126,7 +126,11 @@ def _environment(*, program: str | None, text: str | None, bare: bool, **options
         return which_read.override(which_read.text(text), stated)
     if bare:
         return which_read.override(Environment(), stated)
-    return which_read.override(which_read.ask(which_read.interpreter(program)), stated)
+    asked = which_read.interpreter(program)
+    env = which_read.ask(asked)
+    # A verb that is called by its path asks the shell's Python, which need not be its own.
+    notes = env.notes if program else (*env.notes, f"asked of {asked}; --python names another")
+    return which_read.override(env.model_copy(update={"notes": notes}), stated)
 
 
 def _answer(env: Environment, source: Source, known: Facts, wanted: Wanted, session: Web, deep: int) -> Answer:

@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING, Literal
 
 from packaging.version import InvalidVersion, Version
+from pydantic import ValidationError
 
 from wheelmill import hardware
 from wheelmill.errors import InputError
@@ -17,8 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 LIMIT = 1 << 20
-LINE = re.compile(r"^[ \t>]*([A-Z][\w '/]*?):[ \t]*(.*?)[ \t]*$", re.MULTILINE)
-GPU = re.compile(r"^[ \t>]*GPU (\d+): (.+?)[ \t]*(?:\(UUID.*)?$", re.MULTILINE)
+# More than any machine has.
+GPUS = 256
+# What follows is cut in code: an end of blanks that a pattern gives back one by one takes hours.
+LINE = re.compile(r"^[ \t>]*([A-Z][\w '/]*?):(.*)$", re.MULTILINE)
+GPU = re.compile(r"^[ \t>]*GPU ([0-9]{1,4}): (.+)$", re.MULTILINE)
 PIP_TORCH = re.compile(r"^[ \t>]*\[pip3?\] torch==(\S+)", re.MULTILINE)
 CONDA_TORCH = re.compile(r"^[ \t>]*\[conda\] (?:py|lib)?torch[ \t]+(\S+)[ \t]+(\S+)(?:[ \t]+(\S+))?", re.MULTILINE)
 UNKNOWN = frozenset({"", "N/A", "Could not collect", "Unknown"})
@@ -31,12 +35,23 @@ def parse(text: str) -> Environment:
     text = text[:LIMIT].replace("\r\n", "\n")
     lines: dict[str, str] = {}
     for match in LINE.finditer(text):
-        lines.setdefault(match[1], match[2])
+        lines.setdefault(match[1], match[2].strip())
     if not any(title in lines for title in TITLES):
         raise InputError(
             "this is no output of torch.utils.collect_env: it has no line `PyTorch version:` and none `OS:`",
             remedy="give what `python -m torch.utils.collect_env` prints, whole",
         )
+    try:
+        return _environment(lines, text)
+    except ValidationError as error:
+        wrong = error.errors()[0]
+        raise InputError(
+            f"this output of collect_env states what cannot be: {str(wrong['input'])[:60]!r} as a {wrong['loc'][-1]}",
+            remedy="remove that line, and state what is so with flags",
+        ) from error
+
+
+def _environment(lines: Mapping[str, str], text: str) -> Environment:
     system = _system(lines)
     platform_ = _known(lines, "Python platform") or ""
     return Environment(
@@ -144,9 +159,9 @@ def _driver(lines: Mapping[str, str]) -> Driver | None:
 
 def _gpus(lines: Mapping[str, str], text: str) -> tuple[Gpu, ...] | None:
     """A build of torch without CUDA does not look for GPUs, so its `No CUDA` says nothing of them."""
-    numbered = {int(match[1]): match[2] for match in GPU.finditer(text)}
+    numbered = {int(match[1]): match[2].partition("(UUID")[0].strip() for match in GPU.finditer(text)}
     if numbered:
-        return tuple(_gpu(numbered[number]) for number in sorted(numbered))
+        return tuple(_gpu(numbered[number]) for number in sorted(numbered)[:GPUS])
     single = _known(lines, "GPU models and configuration")
     if single is None or single == "No CUDA" or single.startswith(("GPU ", "Device ")):
         return None

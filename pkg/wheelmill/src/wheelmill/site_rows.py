@@ -169,17 +169,24 @@ def _tags(file: str) -> frozenset[Tag]:
 def _platforms(tags: Iterable[Tag], record: Record) -> list[list[str | None]]:
     """[kind, C library's version, machine] of each platform tag."""
     found: set[tuple[str, str | None, str]] = set()
+    needed = _newest_glibc(record)
     for platform in {tag.platform for tag in tags}:
         if match := PLATFORM.fullmatch(platform):
-            kind = "glibc" if match[1] == "manylinux" else "musl"
-            found.add((kind, f"{match[2]}.{match[3]}", match[4]))
+            version = f"{match[2]}.{match[3]}"
+            glibc = match[1] == "manylinux"
+            found.add(("glibc", _newer(version, needed), match[4]) if glibc else ("musl", version, match[4]))
         elif match := OLDER.fullmatch(platform):
-            found.add(("glibc", LEGACY[match[1]], match[2]))
+            found.add(("glibc", _newer(LEGACY[match[1]], needed), match[2]))
         elif platform.startswith("linux_"):
-            found.add(("glibc", _newest_glibc(record), platform.removeprefix("linux_")))
+            found.add(("glibc", needed, platform.removeprefix("linux_")))
         else:
             found.add(("any", None, "any") if platform == "any" else ("other", None, platform))
     return [list(one) for one in sorted(found, key=str)]
+
+
+def _newer(tag: str, needed: str | None) -> str:
+    """The glibc that a wheel asks for by its tag or, where that says too little, by its libraries."""
+    return tag if needed is None else max(tag, needed, key=natural)
 
 
 def _newest_glibc(record: Record) -> str | None:

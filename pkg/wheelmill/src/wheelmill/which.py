@@ -119,8 +119,8 @@ def _measured(env: Environment, candidate: Candidate) -> Iterator[Reason]:
             return
     if candidate.measured is None:
         return
-    if here is not None and here in candidate.measured:
-        yield reason("measured", where=here)
+    if env.measured_id is not None and env.measured_id in candidate.measured:
+        yield reason("measured", where=env.measured_id)
     elif candidate.measured:
         where = listing(sorted(candidate.measured, key=_environment), limit=SHOWN)
         alone = f"{where} alone" if len(candidate.measured) == 1 else where
@@ -145,7 +145,7 @@ def _rank(env: Environment, one: Judged) -> tuple[object, ...]:
     candidate = one.candidate
     exact = env.torch is not None and candidate.cuda == env.torch.tag
     minor = version_key(candidate.minor) if candidate.minor else ()
-    measured = env.id is not None and env.id in (candidate.measured or ())
+    measured = env.measured_id is not None and env.measured_id in (candidate.measured or ())
     return (
         one.accepted,
         0 if one.accepted else -one.distance,

@@ -19,7 +19,17 @@ if TYPE_CHECKING:
 # Reasons that another torch, driver or Python may lift; every other one keeps a wheel out whatever is changed.
 TORCH = frozenset(
     {"torch-absent", "torch-unknown", "torch-abi", "torch-requires", "torch-floor", "torch-snapshot", "torch-origin"}
-    | {"cxx11-abi", "cuda-unknown", "cpu-only", "torch-kind", "other-stack", "cuda-major", "cuda-minor", "failed-there"}
+    | {
+        "cxx11-abi",
+        "cuda-unknown",
+        "cuda-unlikely",
+        "cpu-only",
+        "torch-kind",
+        "other-stack",
+        "cuda-major",
+        "cuda-minor",
+    }
+    | {"failed-there"}
 )
 DRIVER = frozenset({"driver-old", "ptx-new"})
 PYTHON = frozenset({"python-tag", "python-requires", "python-unknown"})
@@ -58,7 +68,9 @@ def liftable(judged: Iterable[Judged], rules: frozenset[str]) -> list[Candidate]
 
 
 def _fitting(env: Environment, candidates: Sequence[Candidate], known: Facts, answer: Answer) -> Judged | None:
-    return which.decide(env, candidates, known, answer.wanted).choice if candidates else None
+    # A name that says nothing of torch, in a wheel that nobody read, fits any environment.
+    told = [one for one in candidates if one.metadata or one.record is not None or one.tied is not None]
+    return which.decide(env, told, known, answer.wanted).choice if told else None
 
 
 def _driver(answer: Answer, known: Facts) -> Advice | None:
@@ -111,7 +123,7 @@ def _torches(env: Environment, known: Facts) -> Iterator[Torch]:
 def _torch(answer: Answer, known: Facts) -> Advice | None:
     env = answer.environment
     candidates = liftable(answer.judged, LIFTABLE)
-    if env.system != "linux" or not candidates:
+    if not env.tabled or not candidates:
         return None
     claimed = None
     for torch in _torches(env, known):
@@ -122,7 +134,7 @@ def _torch(answer: Answer, known: Facts) -> Advice | None:
             continue
         advice = Advice(
             change=f"torch {torch.version}",
-            command=_install(torch, known),
+            command=_install(torch, env.torch, known),
             file=found.candidate.file,
             sure=not found.of("unknown"),
         )
@@ -139,10 +151,13 @@ def _outdriven(env: Environment, torch: Torch) -> bool:
     return torch.major is not None and serves is not None and version_key(serves)[0] < torch.major
 
 
-def _install(torch: Torch, known: Facts) -> str:
-    version = (torch.version or "").split("+", maxsplit=1)[0]
-    index = known.torch_index(torch.minor, torch.tag or "cpu")
-    return f"pip install torch=={version}" + (f" --index-url {index}" if index else "")
+def _install(torch: Torch, now: Torch | None, known: Facts) -> str:
+    version, variant = (torch.version or "").split("+", maxsplit=1)
+    same = now is not None and now.version is not None and now.parsed.public == version
+    if known.torch_index(torch.minor, variant) is None and not same:
+        return f"pip install torch=={version}"
+    # `==2.8.0` is satisfied by any variant of 2.8.0 that is there, and pip would leave it.
+    return f"pip install torch=={torch.version} --index-url {known.index.format(cuda=variant)}"
 
 
 def _python(answer: Answer, known: Facts) -> Advice | None:
@@ -168,7 +183,7 @@ def _both(answer: Answer, known: Facts) -> Advice | None:
     """A torch and a driver changed together."""
     env = answer.environment
     candidates = liftable(answer.judged, LIFTABLE)
-    if env.system != "linux" or not candidates:
+    if not env.tabled or not candidates:
         return None
     driven = env.model_copy(update={"driver": Driver(version=None, cuda=NEWEST_DRIVER)})
     for torch in _torches(env, known):
@@ -178,7 +193,10 @@ def _both(answer: Answer, known: Facts) -> Advice | None:
             cuda = _needed(found, there, known, answer)
             change = f"torch {torch.version} and a driver that serves CUDA {cuda}"
             return Advice(
-                change=change, command=_install(torch, known), file=found.candidate.file, sure=not found.of("unknown")
+                change=change,
+                command=_install(torch, env.torch, known),
+                file=found.candidate.file,
+                sure=not found.of("unknown"),
             )
     return None
 
@@ -186,7 +204,7 @@ def _both(answer: Answer, known: Facts) -> Advice | None:
 def _build(env: Environment, known: Facts) -> Iterator[Advice]:
     """A build of one's own, where there is a cell for it."""
     torch, here = env.torch, env.id
-    if torch is None or here is None or env.system != "linux" or env.machine != "x86_64":
+    if torch is None or here is None or not env.tabled:
         return
     row = known.torch.get(torch.minor)
     if row is not None and torch.tag in row.cuda and torch.final and torch.origin != "conda":

@@ -76,7 +76,7 @@ def _ambiguous(answer: Answer, candidate: Candidate, source: Source) -> bool:
     """Whether an installer may take another file of that version: one elsewhere, from which only a local version tells
     it, or one of this index whose tags are closer.
     """
-    if source.site is None and candidate.version.local is None and not source.url.startswith(PYPI):
+    if candidate.version.local is None and not source.url.startswith(PYPI):
         return True
     env = answer.environment
     own = which_fit.closeness(env, candidate)

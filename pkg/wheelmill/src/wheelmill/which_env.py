@@ -140,6 +140,17 @@ class Environment(_Part):
             return None
         return f"{torch.tag}-torch{torch.minor}"
 
+    @property
+    def tabled(self) -> bool:
+        """Whether tables/torch.toml, which is of Linux on x86_64, speaks of this system."""
+        return self.system == "linux" and self.machine in ("x86_64", None)
+
+    @property
+    def measured_id(self) -> str | None:
+        """The `id` where its torch is of the builds that wheels are measured with: PyTorch's own releases."""
+        torch = self.torch
+        return self.id if torch is not None and torch.final and torch.origin in ("pytorch", None) else None
+
 
 def origin_of(version: str) -> Literal["pytorch", "other"] | None:
     """Who built a torch by its version alone: PyTorch's local part is a variant, a source build's is none of those."""

@@ -141,6 +141,8 @@ def _local(path: Path, project: str, session: Web) -> Source:
     skipped = [f"{one.name}: {why}" for one in files if (why := which_links.wrong(one.name, project))]
     links = [Link(file=one.name, url=one.as_uri()) for one in files if which_links.wrong(one.name, project) is None]
     if not links and not skipped:
+        if (path / "index.html").is_file():  # the folder of a project's own page
+            return _pointed((path / "index.html").as_uri(), project, session)
         raise _nothing(str(path), project)
     return Source(kind="folder", url=str(path), listing=which_links.Listing(links=tuple(links), skipped=tuple(skipped)))
 

@@ -61,12 +61,16 @@ def libc() -> dict[str, Any] | None:
     return None
 
 
+def run_apart(args: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(  # noqa: S603
+        args, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+    )
+
+
 def output(args: list[str], seconds: float = SECONDS) -> tuple[str, str]:
     """Standard output and error of a command, both empty where it does not run or end."""
     try:
-        done = subprocess.run(  # noqa: S603
-            args, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
-        )
+        done = run_apart(args, seconds)
     except (OSError, subprocess.SubprocessError):
         return "", ""
     return done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
@@ -76,14 +80,34 @@ def torch(seconds: float, notes: list[str]) -> dict[str, Any] | None:
     """A torch by import; where that fails or takes too long, by what its files say."""
     if importlib.util.find_spec("torch") is None:
         return {"version": None}
-    said, error = output([sys.executable, "-c", TORCH], seconds)
-    for line in said.splitlines():
-        if line.startswith("RESULT"):
-            found = json.loads(line[len("RESULT") :])
+    why = f"it took longer than {seconds:g} seconds"
+    try:
+        done = run_apart([sys.executable, "-c", TORCH], seconds)
+    except (OSError, subprocess.SubprocessError):
+        pass
+    else:
+        # Other packages print too when torch is imported; its own line is the last.
+        found = result(done.stdout.decode(errors="replace").splitlines()[-1:])
+        if found is not None:
             return {**told(found), "origin": origin()}
-    why = (error.strip().splitlines() or [f"it took longer than {seconds:g} seconds"])[-1]
+        why = (done.stderr.decode(errors="replace").strip().splitlines() or [ended(done.returncode)])[-1]
     notes.append(f"torch does not import ({why[:200]}): its files were read instead")
     return installed()
+
+
+def result(lines: list[str]) -> dict[str, Any] | None:
+    """What TORCH printed; None for anything else."""
+    try:
+        (line,) = lines
+        found = json.loads(line[len("RESULT") :]) if line.startswith("RESULT") else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and isinstance(found.get("version"), str) else None
+
+
+def ended(status: int) -> str:
+    """How a process ended that said nothing."""
+    return f"it ended with status {status}" if status >= 0 else f"it crashed with signal {-status}"
 
 
 def told(found: dict[str, Any]) -> dict[str, Any]:

@@ -75,6 +75,8 @@ def ask(program: str, seconds: float = IMPORT) -> Environment:
                 # A folder of that name where the user stands is no torch.
                 cwd=Path(folder),
             )
+            if not result.is_file():
+                raise MissingError(f"{program} ran and said nothing: it is no Python, it seems", remedy=remedy)
             return _owned(Environment.model_validate(_told(json.loads(result.read_bytes()))))
         except (proc.ProcessError, OSError, ValidationError) as error:
             raise MissingError(f"{program} did not say what it is: {error}", remedy=remedy) from error

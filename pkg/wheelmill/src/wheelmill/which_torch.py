@@ -116,7 +116,7 @@ def _cuda(env: Environment, torch: Torch, candidate: Candidate, known: Facts) ->
         return
     if runtime is None:
         if candidate.together is None:
-            yield reason("cuda-unstated", hint=_hint(torch, candidate, known))
+            yield from _unstated(env, torch, candidate, known)
         return
     yield from _runtime(env, torch, candidate, runtime)
 
@@ -158,9 +158,15 @@ def lacking(env: Environment, torch: Torch, known: Facts) -> list[str]:
     return [one for one in gpus if targets and not hardware.runs(one, sass) and not hardware.compiles(one, ptx)]
 
 
-def _hint(torch: Torch, candidate: Candidate, known: Facts) -> str:
-    """What PyPI's torch of that release is for, where it is not what the environment's is for."""
-    row = known.torch.get(candidate.tied or "")
-    if row is None or row.pypi is None or row.pypi == torch.tag:
-        return ""
-    return f"; PyPI's torch {row.minor} is for {row.pypi}, and yours for {said(torch)}"
+def _unstated(env: Environment, torch: Torch, candidate: Candidate, known: Facts) -> Iterator[Reason]:
+    """Of a wheel that states no CUDA: such a wheel that is tied to a torch is for the one that PyPI has."""
+    row = known.torch.get(candidate.tied or "") if env.tabled else None
+    usual = row.pypi if row else None
+    if row is None or usual is None or usual == torch.tag:
+        yield reason("cuda-unstated", hint="")
+        return
+    said_ = said(torch)
+    if torch.major is None or usual[2:-1] != str(torch.major):
+        yield reason("cuda-unlikely", minor=row.minor, usual=usual, yours=said_)
+    else:
+        yield reason("cuda-unstated", hint=f"; PyPI's torch {row.minor} is for {usual}, and yours for {said_}")

@@ -37,7 +37,7 @@ def to_json(
         },
         "choice": choice.candidate.file if choice else None,
         "sha256": choice.candidate.link.sha256 if choice else None,
-        "measured": bool(choice and answer.environment.id in (choice.candidate.measured or ())),
+        "measured": bool(choice and answer.environment.measured_id in (choice.candidate.measured or ())),
         "verified": verified,
         "command": which_command.pip(answer, source),
         "uv": which_command.uv(answer, source),

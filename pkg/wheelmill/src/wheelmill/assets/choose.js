@@ -2,24 +2,22 @@
 // Which wheel of a release is right for an environment (see collect.js), and if none, why and what is nearest.
 // Pure: it reads rows of data/*.js and the tables of assets/cards.js, and no page.
 
-// {wheel, pinned, notes, problem, refused, nearest}. `wheel` is null where none fits: then `problem` is what no wheel
+// {wheel, notes, problem, refused, nearest}. `wheel` is null where none fits: then `problem` is what no wheel
 // of the release can help, if there is such a thing, `refused` each wheel with its reasons, the nearest first, and
-// `nearest` the environments that have a wheel and differ least, one for each way of differing. `pinned` tells that pip, left alone, takes another.
+// `nearest` the environments that have a wheel and differ least, one for each way of differing.
 function choose(rows, environment, facts) {
   const problem = problemOf(environment, facts);
   const judged = rows.map((row) => ({ row, reasons: reasonsOf(row, environment, facts) }));
   const fit = judged.filter((one) => one.reasons.length === 0).map((one) => one.row).sort(byVersion);
   if (problem === null && fit.length > 0) {
-    const seen = judged.filter((one) => one.reasons.every((reason) => ["gpu", "failed", "torch"].includes(reason.kind)));
-    const first = seen.map((one) => one.row).sort(byVersion)[0];
-    return { wheel: fit[0], pinned: first !== fit[0], notes: notesOf(fit[0], environment, facts), problem, refused: [], nearest: [] };
+    return { wheel: fit[0], notes: notesOf(fit[0], environment, facts), problem, refused: [], nearest: [] };
   }
   const far = (one) => [rowDistance(one.row, environment), one.reasons.length];
   const refused = judged
     .filter((one) => one.reasons.length > 0)
     .map((one) => ({ ...one, far: far(one) }))
     .sort((a, b) => a.far[0] - b.far[0] || a.far[1] - b.far[1]);
-  return { wheel: null, pinned: false, notes: [], problem, refused, nearest: nearestTo(rows, environment, facts) };
+  return { wheel: null, notes: [], problem, refused, nearest: nearestTo(rows, environment, facts) };
 }
 
 // How far a wheel's nearest environment is; that of a wheel that was measured nowhere is read off its version.
@@ -70,9 +68,11 @@ function problemOf(e, facts) {
   if (e.torch === null) return "No torch is installed there. Install it first; the wheel must match it.";
   if (e.build === "nightly") return `torch ${e.exact} there is a nightly or a pre-release: no wheel was measured with it.`;
   if (e.build === "source") return `torch ${e.exact} there was built from source: no wheel was measured with it.`;
+  if (e.build === "conda") return `torch ${e.exact} there is conda's build: no wheel was measured with it.`;
   if (e.build === "vendor") return `torch ${e.exact} there is a vendor's own build: no wheel was measured with it.`;
   if (e.cuda === "rocm") return "torch there is built for ROCm: the wheels are for CUDA or the CPU.";
   if (e.cuda === "xpu") return "torch there is built for Intel GPUs: the wheels are for CUDA or the CPU.";
+  if (e.cuda === null) return `Which CUDA torch ${e.exact ?? e.torch} there is for is not known: choose it.`;
   if (e.python === null) return "Which Python is installed there is not known: choose it.";
   // A torch that was read rather than chosen is there, wherever it came from.
   const pythons = facts.pythons[e.torch];

@@ -3,7 +3,7 @@
 
 // An environment: {torch, exact, build, cuda, python, os, machine, libc, driver, gpus}. What is unknown is null.
 //   torch   "2.11"; null where none is installed. `exact` is the whole version.
-//   build   what makes that torch another than the released one: "nightly", "source" or "vendor"
+//   build   what makes that torch another than the released one: "nightly", "source", "vendor" or "conda"
 //   cuda    "cu130", "cpu", "rocm" or "xpu"
 //   libc    {kind: "glibc" or "musl", version}
 //   gpus    [{name, sm}]; sm is null for a model that is not in the table. null where the report does not say.
@@ -16,14 +16,28 @@ function readReport(text, facts) {
   if (get("PyTorch version") === null) return null;
   const platform = get("Python platform") ?? "";
   const system = readSystem(get("OS") ?? "", platform);
+  // A torch that could not be imported is listed all the same.
+  const stated = /^\d/.test(get("PyTorch version")) ? get("PyTorch version") : (listed(lines, /^\[pip3?\] torch==(\S+)/) ?? "");
+  const torch = readTorch(stated, get("CUDA used to build PyTorch"), get("ROCM used to build PyTorch"));
+  // conda's packages have no local version, and a C++ ABI of their own.
+  if (torch.torch !== null && torch.build === null && !stated.includes("+") && byConda(lines)) torch.build = "conda";
   return {
-    ...readTorch(get("PyTorch version"), get("CUDA used to build PyTorch"), get("ROCM used to build PyTorch")),
+    ...torch,
     python: readPython(get("Python version") ?? ""),
     ...system,
     libc: system.os === "linux" ? readLibc(get("OS") ?? "", get("Libc version"), platform) : null,
     driver: (get("Nvidia driver version") ?? "").match(/^\d+(\.\d+)+/)?.[0] ?? null,
     gpus: readGpus(lines, facts),
   };
+}
+
+function listed(lines, pattern) {
+  return lines.map((line) => line.match(pattern)).find((match) => match)?.[1] ?? null;
+}
+
+function byConda(lines) {
+  const row = lines.find((line) => /^\[conda\] (py|lib)?torch\s/.test(line));
+  return row !== undefined && !/\bpypi(_0)?\b/.test(row);
 }
 
 function readTorch(version, cudaLine, rocmLine) {
@@ -34,12 +48,13 @@ function readTorch(version, cudaLine, rocmLine) {
   let build = null;
   if (/\.nv\d|\.nv$/.test(local)) build = "vendor";
   else if (dev || /^(b|rc)/.test(early ?? "")) build = "nightly";
-  else if (early || /^git/.test(local)) build = "source";
+  else if (early || (local !== "" && !/^(cu\d{3,}|cpu|rocm\d[\d.]*|xpu)$/.test(local))) build = "source";
   const stated = (cudaLine ?? "").match(/^(\d+)\.(\d+)/);
-  let cuda = "cpu";
+  // What cannot be imported says nothing of its CUDA.
+  let cuda = /^none$/i.test(cudaLine ?? "") || local === "cpu" ? "cpu" : null;
   if (/^rocm/.test(local) || /^\d/.test(rocmLine ?? "")) cuda = "rocm";
   else if (stated) cuda = `cu${stated[1]}${stated[2]}`;
-  else if (/^cu\d+/.test(local)) cuda = local.match(/^cu\d+/)[0];
+  else if (/^cu\d{3,}/.test(local)) cuda = local.match(/^cu\d+/)[0];
   else if (/^xpu/.test(local)) cuda = "xpu";
   return { torch: `${major}.${minor}`, exact: `${major}.${minor}${patch ?? ".0"}`, build, cuda };
 }
@@ -47,7 +62,8 @@ function readTorch(version, cudaLine, rocmLine) {
 function readPython(line) {
   const found = line.match(/^(\d+\.\d+)/);
   if (!found) return null;
-  return found[1] + (/free-threading/.test(line) ? "t" : "");
+  if (/pypy/i.test(line)) return `PyPy ${found[1]}`;
+  return found[1] + (/free[- ]threading/i.test(line) ? "t" : "");
 }
 
 function readSystem(line, platform) {
@@ -76,7 +92,7 @@ function readGpus(lines, facts) {
   if (/^no cuda|^n\/a/i.test(first)) return [];
   if (first) names.push(first);
   for (let next = at + 1; next < lines.length && /^(GPU \d+:|MIG )/.test(lines[next]); next += 1) names.push(lines[next]);
-  const cards = names.filter((name) => !name.startsWith("MIG ")).map((name) => name.replace(/^GPU \d+:\s*/, ""));
+  const cards = names.filter((name) => !name.startsWith("MIG ")).map((name) => name.replace(/^GPU \d+:\s*/, "").split("(UUID")[0].trim());
   return cards.map((name) => ({ name, sm: capabilityOf(name, facts) }));
 }
 

@@ -132,11 +132,10 @@ function answer() {
   else sayNone(result);
 }
 
-function sayWheel({ wheel, pinned, notes }) {
+function sayWheel({ wheel, notes }) {
   const { torch, cuda, python } = state.environment;
-  const newest = wheelmill.project(state.project).newest === state.version;
-  const exact = pinned ? `==${wheel.release}` : newest ? "" : `==${state.version}`;
-  const boxes = installCommands(state.project + exact, `${cuda}-torch${torch}`).map(([label, text]) => commandBox(label, text));
+  // Left alone, pip takes a newer release from PyPI, be it sources, or a wheel of the page without code for this GPU.
+  const boxes = installCommands(`${state.project}==${wheel.release}`, `${cuda}-torch${torch}`).map(([label, text]) => commandBox(label, text));
   const link = make("a", { href: `wheels/${encodeURIComponent(wheel.file)}.html`, textContent: wheel.file, className: "file" });
   say(
     "good",
@@ -186,8 +185,10 @@ function reasons(refused) {
 }
 
 function choices(nearest) {
+  // Of the same release, but another torch than the one that is there.
+  const whose = state.environment.build === null ? "" : "PyTorch's own ";
   const buttons = nearest.map((one) => {
-    const button = make("button", { type: "button", textContent: `${environmentWords(`${one.cuda}-torch${one.torch}`)}, Python ${one.python}` });
+    const button = make("button", { type: "button", textContent: `${whose}${environmentWords(`${one.cuda}-torch${one.torch}`)}, Python ${one.python}` });
     button.addEventListener("click", () => {
       const { torch, cuda, python } = one;
       state.environment = { ...state.environment, torch, cuda, python, exact: null, build: null };
