@@ -70,6 +70,7 @@ def which_(*, name: str, where: str, **options: Any) -> None:
     NAME may carry a version, as 'flash-attn>=2.7'. The status is 0 where there is a wheel, 1 where none fits.
     """
     wanted = _wanted(name, pre=options["pre"], strict=options["strict"])
+    trust = signing.trust(options["trusted_keys"], options["identities"])
     env = _environment(**options)
     known, session = facts.load(), Web()
     source = which_index.find(where, wanted.project, session)
@@ -77,7 +78,6 @@ def which_(*, name: str, where: str, **options: Any) -> None:
     answer = _answer(env, source, known, wanted, session, limit)
     advice = which_advice.advise(answer, known)
     choice = answer.choice
-    trust = signing.trust(options["trusted_keys"], options["identities"])
     told = (
         which_verify.verified(choice.candidate, session, trust)
         if choice and (options["verify"] or trust.named)
