@@ -147,7 +147,9 @@ def test_publishing_asks_for_the_gates_that_the_matrix_demands(one: gates.Subjec
     beside.write_text("{")
     assert "cannot be read" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
     beside.write_text(json.dumps({**said, "samples": "demo.easier"}))
-    assert "the operators demo:: by demo.easier" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
+    assert "it was run on demo:: by demo.easier" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
+    beside.write_text(json.dumps({**said, "namespace": None, "samples": None}))
+    assert "does not say which operators" in dict(gates_demand.missing_gates(one.path, matrix))["ops"]
 
 
 @pytest.mark.parametrize(

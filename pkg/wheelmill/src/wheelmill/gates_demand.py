@@ -14,6 +14,15 @@ if TYPE_CHECKING:
     from wheelmill.matrix import Matrix
 
 
+def of_others(ran: tuple[str | None, str | None], wanted: tuple[str, str | None]) -> str | None:
+    """Why a report is not of the operators and samples that are wanted, None where it is."""
+    if ran == wanted:
+        return None
+    if ran[0] is None:
+        return "its report does not say which operators it is of"
+    return f"it was run on {ran[0]}:: by {ran[1]}, and the matrix's are {wanted[0]}:: by {wanted[1]}"
+
+
 def missing_gates(wheel: Path, matrix: Matrix) -> tuple[tuple[str, str], ...]:
     """(gate, why) of each dynamic gate that the matrix demands and the report beside the wheel does not show passed."""
     demanded = [gate for gate in matrix.gates["publish"] if gate in gates.GATES]
@@ -28,9 +37,8 @@ def missing_gates(wheel: Path, matrix: Matrix) -> tuple[tuple[str, str], ...]:
     if made.sha256 != file_sha256(wheel):
         return tuple((gate, f"the report {path.name} is of another file") for gate in demanded)
     wanted = matrix.operators
-    if wanted and (made.namespace, made.samples) != (wanted.namespace, wanted.samples):
-        what = f"{made.namespace}:: by {made.samples}, and the matrix's are {wanted.namespace}:: by {wanted.samples}"
-        return tuple((gate, f"the report {path.name} is of the operators {what}") for gate in demanded)
+    if wanted and (why := of_others((made.namespace, made.samples), (wanted.namespace, wanted.samples))):
+        return tuple((gate, why) for gate in demanded)
     if any(one.severity == "error" for one in made.findings):
         return tuple((gate, "the wheel could not be tested") for gate in demanded)
     verdicts = {gate: made.verdict_of(gate) for gate in demanded}

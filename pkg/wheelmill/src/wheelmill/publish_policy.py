@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
+from wheelmill.gates_demand import of_others
 from wheelmill.names import listing
 
 if TYPE_CHECKING:
@@ -101,14 +102,10 @@ def missing_gate(record: Record, gate: str, operators: tuple[str, str | None] | 
             verdict = record.gates.verdicts.get(gate) if record.gates else None
     if verdict is None:
         return "it was never run on these bytes"
-    if (
-        operators
-        and record.gates
-        and gate not in STATIC
-        and (record.gates.namespace, record.gates.samples) != operators
-    ):
-        ran = f"{record.gates.namespace}:: by {record.gates.samples}"
-        return f"it was run on {ran}, and the matrix's are {operators[0]}:: by {operators[1]}"
+    if operators and record.gates and gate not in STATIC:
+        why = of_others((record.gates.namespace, record.gates.samples), operators)
+        if why is not None:
+            return why
     return None if verdict == "pass" else f"its verdict is {verdict}"
 
 
