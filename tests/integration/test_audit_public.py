@@ -119,6 +119,7 @@ def test_each_library_is_what_the_truth_says(reports: dict[str, Report], name: s
         bool(truth["torch"]["stable"]),
         bool(truth["torch"]["uses_torch"]),
     )
+    assert bool(row["torch_symbols"]) == (row["torch_abi"] != "none")
 
 
 @pytest.mark.parametrize("name", TRUTH)

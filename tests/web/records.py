@@ -72,6 +72,13 @@ def library(cuda: str, abi: str, torch: str, *, sass: Sequence[str] | None = Non
         torch_abi="stable" if abi == "stable" else "unstable",
         min_torch="2.10" if abi == "stable" else None,
         cxx11_abi=None if abi == "stable" else torch not in ("2.4", "2.5"),
+        torch_symbols=("aoti_torch_empty_strided", "torch_call_dispatcher")
+        if abi == "stable"
+        else (
+            "_ZN2at4_ops5empty4callE",
+            "_ZN3c106detail14torchCheckFailEPKcS2_jS2_",
+            "_ZN3c104cuda20CUDACachingAllocator3getEv",
+        ),
     )
 
 

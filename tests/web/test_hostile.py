@@ -44,7 +44,9 @@ def hostile() -> Record:
         "audit": Audit(
             verdict="fail",
             platform=Platform(claimed=BAD, needs=BAD),
-            libraries={BAD: Library(sass=("90",), needed=(BAD,), glibc=BAD, glibcxx=BAD, min_torch=BAD)},
+            libraries={
+                BAD: Library(sass=("90",), needed=(BAD,), glibc=BAD, glibcxx=BAD, min_torch=BAD, torch_symbols=(BAD,))
+            },
             findings=(Finding(rule=BAD, severity="error", library=BAD, message=BAD, remedy=BAD, waived=BAD),),
         ),
         "cover": (

@@ -14,7 +14,7 @@ from tests.web import records
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from playwright.sync_api import Page
+    from playwright.sync_api import Page, Response
 
 SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 BUDGET = 200_000
@@ -86,11 +86,13 @@ def test_links_that_scripts_make(open_page: Callable[..., Page], served: str) ->
 
 def test_the_landing_page_and_all_that_it_loads_is_small(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
-    sizes: dict[str, int] = {}
-    page.on("response", lambda got: sizes.update({got.url: len(got.body())}))
+    seen: list[Response] = []
+    page.on("response", seen.append)
     page.reload()
-    page.get_by_role("radio", name="rotary").check()
+    with page.expect_response(lambda one: "rotary-0.3.1" in one.url):
+        page.get_by_role("radio", name="rotary").check()
     page.get_by_text("rotary 0.3.1+").first.wait_for()
+    sizes = {one.url: len(one.body()) for one in seen}
     assert any("rotary-0.3.1" in url for url in sizes)
     assert sum(sizes.values()) < BUDGET, sizes
 

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from wheelmill.wheelfacts import WheelFacts
 
 Verdict = Literal["pass", "fail"]
+# Of the symbols that a library needs of torch, how many are told, and how much of each name.
+SYMBOLS, NAME = 2000, 500
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,6 +103,7 @@ def library_json(facts: WheelFacts, library: Library) -> dict[str, Any]:
         "torch_abi": use.abi,
         "min_torch": use.floor,
         "cxx11_abi": use.cxx11_abi,
+        "torch_symbols": [name[:NAME] for name in sorted({*use.unstable, *use.shims})[:SYMBOLS]],
         "ptx_isa": "{}.{}".format(*library.ptx_isa) if library.ptx_isa else None,
         "cuobjdump": None
         if reading is None

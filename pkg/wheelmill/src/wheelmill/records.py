@@ -37,6 +37,7 @@ class Library(_Part):
     torch_abi: Literal["stable", "unstable", "none"] = "none"
     min_torch: str | None = None
     cxx11_abi: bool | None = None
+    torch_symbols: tuple[str, ...] = ()
 
 
 class Finding(_Part):

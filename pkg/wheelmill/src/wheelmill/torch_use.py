@@ -32,7 +32,8 @@ HAS_TABLE = sys.version_info >= (3, 11)
 class Use:
     """`floor` is the lowest torch by its shims, as `2.10.0`; `defining` the shims that set it; `unknown` those that
     no table has. `unstable` holds the mangled names of torch's C++ API, and `cxx11_abi` is their ABI, None where
-    they do not tell. `told` is False where shims are used and no table of releases is at hand.
+    they do not tell. `shims` are the names of its C interface. `told` is False where shims are used and no table of
+    releases is at hand.
     """
 
     abi: TorchUse
@@ -40,6 +41,7 @@ class Use:
     defining: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     unstable: tuple[str, ...] = ()
+    shims: tuple[str, ...] = ()
     cxx11_abi: bool | None = None
     told: bool = True
 
@@ -99,6 +101,7 @@ def classify(library: Library) -> Use:
         defining=defining,
         unknown=unknown,
         unstable=unstable,
+        shims=tuple(shims),
         cxx11_abi=_cxx11_abi(unstable),
         told=HAS_TABLE or not shims,
     )
