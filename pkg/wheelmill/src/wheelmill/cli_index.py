@@ -45,6 +45,16 @@ def _reasons(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     return tuple(found)
 
 
+GRACE = click.option(
+    "--grace",
+    metavar="DURATION",
+    default="7d",
+    show_default=True,
+    callback=duration,
+    help="How long a file stays that is listed no more.",
+)
+
+
 @click.command("index")
 @click.argument("dist", required=False, type=click.Path(path_type=Path, file_okay=False, exists=True))
 @click.option("--out", "site", type=click.Path(path_type=Path, file_okay=False), required=True)
@@ -59,14 +69,7 @@ def _reasons(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> 
     help="Installers leave FILE out unless it is pinned.",
 )
 @click.option("--unyank", "unyanked", multiple=True, metavar="FILE", help="End the yank of FILE.")
-@click.option(
-    "--grace",
-    metavar="DURATION",
-    default="7d",
-    show_default=True,
-    callback=duration,
-    help="How long a file stays that is listed no more.",
-)
+@GRACE
 @click.option("--variants/--no-variants", default=None, help="Write variant metadata (PEP 825, a draft) too.")
 @click.option("--require-gates", is_flag=True, help="Refuse a wheel without the gates that the matrix demands.")
 @click.option("--matrix", "matrix_path", type=click.Path(path_type=Path), default="matrix.yaml", show_default=True)

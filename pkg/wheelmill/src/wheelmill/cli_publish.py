@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from wheelmill.cli_index import duration
+from wheelmill.cli_index import GRACE
 from wheelmill.errors import InputError
 from wheelmill.names import listing
 from wheelmill.storage import Folder
@@ -30,14 +30,7 @@ if TYPE_CHECKING:
 @click.option("--attest", is_flag=True, help="Attest new wheels that are not signed, with this CI job's identity.")
 @click.option("--allow-older", is_flag=True, help="Take a release that is older than the newest one there.")
 @click.option("--exactly", is_flag=True, help="List nothing there but what SITE has.")
-@click.option(
-    "--grace",
-    metavar="DURATION",
-    default="7d",
-    show_default=True,
-    callback=duration,
-    help="How long a file stays there that is listed no more.",
-)
+@GRACE
 @click.option("--single-publisher", is_flag=True, help="No other run publishes there; for servers without locks.")
 @click.option("--wait", type=click.FloatRange(min=0), default=900, show_default=True, help="Seconds for another run.")
 @click.option(
