@@ -16,6 +16,7 @@ import os
 import shutil
 import subprocess
 import sys
+import textwrap
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,8 @@ def table(report: dict[str, Any], faults: dict[str, list[str]]) -> dict[str, dic
             return None
         row = max(rows, key=worse)
         kept = ("result", "device", "missing", "seconds", "reason", "left_out")
-        return {name: row[name] for name in kept if row[name] or name == "result"}
+        told = {name: row[name] for name in kept if row[name] or name == "result"}
+        return told | ({"reason": textwrap.shorten(told["reason"], 160)} if "reason" in told else {})
 
     return {
         fault: {

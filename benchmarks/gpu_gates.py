@@ -30,9 +30,9 @@ def hosted_image() -> str:
     """Make the image of folders and links, unless it is here: what was tested in it goes on in it. Its name."""
     import docker
 
-    client, name = docker.from_env(), ":".join(IMAGE)
-    if client.images.list(name=name):
-        return name
+    client, image = docker.from_env(), ":".join(IMAGE)
+    if client.images.list(name=image):
+        return image
     data = io.BytesIO()
     with tarfile.open(fileobj=data, mode="w") as archive:
         for name in FOLDERS:
@@ -44,7 +44,7 @@ def hosted_image() -> str:
             link.type, link.linkname = tarfile.SYMTYPE, target
             archive.addfile(link)
     client.api.import_image_from_data(data.getvalue(), repository=IMAGE[0], tag=IMAGE[1])
-    return name
+    return image
 
 
 def container(options: argparse.Namespace) -> list[str]:

@@ -157,6 +157,21 @@ def test_how_the_sanitizer_is_called(tmp_path: Path) -> None:
     assert "--max-connections 64" in racecheck
 
 
+@pytest.mark.parametrize(
+    ("message", "cuda"),
+    [
+        ("faultops: invalid argument", True),
+        ("CUDA error: invalid argument\nCUDA kernel errors might be reported later", True),
+        ("launch failed: invalid configuration argument", True),
+        ("an illegal memory access was encountered", True),
+        ("clip_add: invalid argument x: it holds no element", False),
+        ("x must have an element, and it has none", False),
+    ],
+)
+def test_a_launch_that_cuda_refuses_is_no_refusal_of_the_operators_own(message: str, *, cuda: bool) -> None:
+    assert gates_runner.said_by_cuda(message) is cuda
+
+
 def test_a_lost_device_is_a_crash() -> None:
     lost = RuntimeError("CUDA error: an illegal memory access was encountered")
     assert gates_runner.judged(lost)[0] == "crash"

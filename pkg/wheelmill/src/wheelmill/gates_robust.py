@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from gates_runner import LOST, REFUSED_LAUNCH, GateFault, sibling
+from gates_runner import LOST, GateFault, said_by_cuda, sibling
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +131,7 @@ def _laid_out(unit: Unit, change: Callable[[Any], Any], what: str) -> None:
                 if unit.device == "cuda":
                     torch.cuda.synchronize()
             except (RuntimeError, ValueError) as error:
-                if any(sign in str(error) for sign in (*REFUSED_LAUNCH, *LOST, "Assertion")):
+                if said_by_cuda(str(error)) or "Assertion" in str(error):
                     raise
                 unit.leave_out(f"{what}: refused with {' '.join(str(error).split())[:120]!r}")
                 continue
@@ -152,7 +152,7 @@ def empty(unit: Unit) -> None:
                 if unit.device == "cuda":
                     torch.cuda.synchronize()
             except (RuntimeError, ValueError, IndexError) as error:
-                if any(sign in str(error) for sign in (*REFUSED_LAUNCH, *LOST)):
+                if said_by_cuda(str(error)):
                     raise GateFault(f"{dtype}, {name}: {' '.join(str(error).split())[:300]}") from error
                 unit.leave_out(f"empty inputs: refused with {' '.join(str(error).split())[:120]!r}")
     if not tried:

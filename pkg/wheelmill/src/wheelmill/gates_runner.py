@@ -64,6 +64,13 @@ REFUSED_LAUNCH = (
 )
 
 
+def said_by_cuda(message: str) -> bool:
+    """Whether an operator's error is in CUDA's words, of a launch refused or of a device lost."""
+    # As the last words of a line, "invalid argument" names no argument: it is what CUDA says of an invalid value.
+    first = message.strip().partition("\n")[0].rstrip(" .")
+    return first.endswith("invalid argument") or any(sign in message for sign in (*REFUSED_LAUNCH, *LOST))
+
+
 class GateFault(Exception):  # noqa: N818 - what is wrong with an operator, not with this program
     """The operator does not pass; the message says why."""
 
