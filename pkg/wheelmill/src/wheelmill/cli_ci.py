@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wheelmill import ci_github, ci_jobs, ci_stage, facts, matrix
+from wheelmill import ci_change, ci_github, ci_jobs, ci_stage, facts, matrix
 from wheelmill import plan as planning
 from wheelmill.errors import GateError, InputError, WheelmillError
 
 if TYPE_CHECKING:
-    from wheelmill.ci_jobs import Part
-    from wheelmill.model import Plan
+    from wheelmill.ci_jobs import Build, Gpu, Part
 
 CAPABILITY = re.compile(r"(?:sm_)?(\d{1,2})\.?(\d)")
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -63,6 +62,8 @@ def ci() -> None:
 @click.option("--jobs", type=click.IntRange(1, 256), default=256, show_default=True, help="Jobs of a matrix.")
 @click.option("--per-job", type=click.IntRange(min=1), default=8, show_default=True, help="Wheels of a job at most.")
 @click.option("--part", type=click.IntRange(min=1), default=1, show_default=True, help="Which workflow run's jobs.")
+@click.option("--write", is_flag=True, help="Write the workflow of this project, and do nothing else.")
+@click.option("--check", is_flag=True, help="Say whether the workflow is what this engine writes; 1 where it is not.")
 @click.option("--json", "as_json", is_flag=True, help="Print the jobs as JSON.")
 @click.option("--github", is_flag=True, help="Write them as outputs of this step of a workflow.")
 def jobs(*, select: tuple[str, ...], matrix_path: Path, as_json: bool, github: bool, **asked: Any) -> None:
@@ -70,6 +71,11 @@ def jobs(*, select: tuple[str, ...], matrix_path: Path, as_json: bool, github: b
 
     A pull request builds a small set of them: --scope change. Words in one argument count as several.
     """
+    if asked["write"] or asked["check"]:
+        from wheelmill import ci_template
+
+        click.echo(ci_template.write(matrix_path) if asked["write"] else ci_template.check(matrix_path))
+        return
     part = _part(matrix_path, _words(select), asked)
     if github:
         ci_github.output(ci_jobs.outputs(part))
@@ -90,11 +96,14 @@ def _part(path: Path, select: tuple[str, ...], asked: dict[str, Any]) -> Part:
     wanted = matrix.load(path)
     known = facts.load(wanted.facts)
     made = planning.make(wanted, known, select)
+    inputs = ci_known.gather(wanted, list(dict.fromkeys(wheel.cuda for wheel in made.wheels)))
     if asked["scope"] == "change":
-        made = _changed(made)
+        from wheelmill import ci_since
+
+        before, change = ci_since.read(wanted, asked["since"], inputs.sources)
+        made = ci_change.narrowed(made, before, change)
     elif asked["since"]:
         raise InputError("--since says what a change is against", remedy="add --scope change, or leave it out")
-    inputs = ci_known.gather(wanted, list(dict.fromkeys(wheel.cuda for wheel in made.wheels)))
     options = ci_jobs.Options(gpus=capabilities(asked["gpus"]), jobs=asked["jobs"], per_job=asked["per_job"])
     found = ci_jobs.parts(made, ci_jobs.identities(made, known, inputs), options)
     if asked["part"] > len(found):
@@ -102,11 +111,8 @@ def _part(path: Path, select: tuple[str, ...], asked: dict[str, Any]) -> Part:
             f"there is no part {asked['part']}: these jobs are {len(found)} workflow runs",
             remedy=f"name a part from 1 to {len(found)}",
         )
-    return found[asked["part"] - 1]
-
-
-def _changed(made: Plan) -> Plan:
-    return made
+    part: Part = found[asked["part"] - 1]
+    return part
 
 
 def capabilities(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -121,7 +127,8 @@ def capabilities(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _show(part: Part) -> None:
-    for job in (*part.build, *part.gpu):
+    every: tuple[Build | Gpu, ...] = (*part.build, *part.gpu)
+    for job in every:
         click.echo(f"{job.id}  {job.key}  {' '.join(job.wheels)}")
     click.echo(_counted(part))
 
@@ -156,7 +163,7 @@ class StageError(WheelmillError):
 @click.option("--id", "id_", metavar="ID", help="The job's id, which the stage file is named by. Default: the wheels'.")
 @click.option("--options", "text", default="", metavar="TEXT", help="Options of the verb in one text, as a shell has.")
 @click.pass_context
-def run(ctx: click.Context, *, stage: ci_stage.StageName, wheels: tuple[str, ...], text: str, **asked: Any) -> None:
+def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, ...], text: str, **asked: Any) -> None:
     """Run one stage for the wheels of a job, each whatever becomes of the others, and write what became of them.
 
     Options after -- go to the verb: build, audit, cover, or test for gpu.
