@@ -180,7 +180,12 @@ def cause_of(said: Sequence[str], code: int) -> str:
 
 
 def excerpt_of(lines: Sequence[str]) -> str:
-    return "\n".join(_clipped(line) for line in [line for line in lines if line.strip()][-LINES:])
+    return "\n".join(_clipped(line) for line in [line for line in lines if _says(line)][-LINES:])
+
+
+def _says(line: str) -> bool:
+    """Whether a line holds anything for a reader: not one that folds a log."""
+    return bool(line.strip()) and not line.startswith(("::group::", "::endgroup::"))
 
 
 def _clipped(line: str) -> str:

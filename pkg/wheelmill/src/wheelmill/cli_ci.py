@@ -118,7 +118,7 @@ def _part(path: Path, select: tuple[str, ...], asked: dict[str, Any]) -> Part:
 def capabilities(texts: tuple[str, ...]) -> tuple[str, ...]:
     """`9.0`, `sm_90`, `90`, several in one argument or a JSON list of them, as `9.0`. Raises InputError for others."""
     found: dict[str, None] = {}
-    for word in (word for text in texts for word in re.split(r"[\s,\[\]\"]+", text) if word):
+    for word in (word for text in texts for word in re.split(r"[\s,\[\]\"']+", text) if word):
         match = CAPABILITY.fullmatch(word)
         if match is None:
             raise InputError(f"{word!r} is no SM", remedy="write it as 9.0 or sm_90, or as a JSON list of those")
@@ -182,7 +182,7 @@ def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, 
         matrix=asked["matrix_path"],
         dist=asked["dist"],
         out=asked["out"],
-        options=(*shlex.split(text), *ctx.meta[OPTIONS]),
+        options=(*_split(text), *ctx.meta[OPTIONS]),
         mask=Mask(os.environ),
         tell=lambda line: click.echo(line, err=True),
         run=run_,
@@ -201,6 +201,13 @@ def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, 
         )
         failure.exit_code = code  # type: ignore[misc]
         raise failure
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"--options cannot be split as a shell would: {error}", remedy="close its quotes") from error
 
 
 @ci.command("report")
