@@ -60,6 +60,11 @@ def test_a_group_that_builds_and_one_that_does_not(folder: Path) -> None:
 
     audited = ci(folder / "slow", "run", "audit", *job["wheels"], *out)
     assert audited.returncode == 0, audited.stderr + audited.stdout
+    with (folder / "slow/matrix.yaml").open("a") as file:
+        file.write("policy: {size: 1kB}\n")
+    refused = ci(folder / "slow", "run", "audit", "cpu-torch2.13", "--out", folder / "strict", "--dist", "dist")
+    assert refused.returncode == 1
+    assert "cpu-torch2.13: audit fail: size-policy: " in refused.stdout
 
     source = folder / "broken/broken.cpp"
     source.write_text(f"#warning {TOKEN} {HIDDEN}\n{source.read_text()}")
@@ -82,6 +87,24 @@ def test_a_group_that_builds_and_one_that_does_not(folder: Path) -> None:
     written += [summary, (folder / "summary").read_text()]
     assert any("***" in text for text in written)
     assert not [text for text in written if TOKEN in text or HIDDEN in text]
+
+
+def test_a_job_that_is_stopped_tells_how_far_it_came(folder: Path) -> None:
+    (folder / "slow/seconds").write_text("60\n")
+    words = command(
+        "ci", "run", "build", "cpu-torch2.13", "cpu-torch2.14", "--id", "x", "--", "--store", folder / "own"
+    )
+    env = environment(GITHUB_STEP_SUMMARY=str(folder / "summary"))
+    with subprocess.Popen(words, cwd=folder / "slow", env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE) as job:
+        assert job.stderr is not None
+        assert b"cpu-torch2.13: inputs" in job.stderr.readline()
+        job.terminate()
+        job.communicate(timeout=20)
+    assert job.returncode == 130
+    told = json.loads((folder / "slow/ci/build-x.json").read_text())["wheels"]
+    assert [one["result"] for one in told] == ["missing", "missing"]
+    assert "stopped" in told[0]["cause"]
+    assert "| cpu-torch2.14 | missing |" in (folder / "summary").read_text()
 
 
 def test_a_job_without_its_files_or_a_gpu_says_so(folder: Path) -> None:

@@ -114,6 +114,21 @@ def test_markdown_holds_no_markup_of_a_log() -> None:
     assert "| cpu-c | ✗ fail |" in text
 
 
+def test_text_holds_no_command_of_a_runner_and_no_control() -> None:
+    outcome = Outcome(
+        id="cpu-c",
+        result="fail",
+        cause="##[add-mask]x",
+        excerpt="::error::a\n  ::stop-commands::b\n\x1b[31mred\x1b[0m a::b",
+    )
+    text = ci_report.text(ci_report.join([Stage(stage="gpu", id="x.sm_90<b>", wheels=(outcome,))]))
+    assert not [line for line in text.splitlines() if line.lstrip().startswith("::") or "##[" in line]
+    assert "    : :error::a" in text
+    assert "red a::b" in text
+    assert "<b>" not in text
+    assert "\x1b" not in text
+
+
 @pytest.mark.parametrize("room", [2_000, 60_000, None])
 def test_markdown_keeps_within_its_room(room: int | None) -> None:
     outcomes = tuple(

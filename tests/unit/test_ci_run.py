@@ -69,13 +69,28 @@ def test_a_verb_that_misses_something_says_nothing_of_the_wheel(code: int, resul
 
 
 def test_a_wheel_without_a_file_is_missing_and_stops_nothing(tmp_path: Path) -> None:
-    made, code = ci_run.run(job(tmp_path, "audit", "cpu-torch2.9", "cpu-torch2.10"))
-    assert code == 3
+    asked = job(tmp_path, "audit", "cpu-torch2.9", "cpu-torch2.10")
+    assert ci_run.written(asked) == []
+    assert ci_run.run(asked) == 3
+    (made,) = ci_run.written(asked)
     assert [(one.id, one.result) for one in made.wheels] == [("cpu-torch2.9", "missing"), ("cpu-torch2.10", "missing")]
-    file = tmp_path / "ci/audit-x.json"
-    assert ci_stage.read(file) == made
-    assert json.loads(file.read_text())["version"] == 1
+    assert json.loads((tmp_path / "ci/audit-x.json").read_text())["version"] == 1
     assert (tmp_path / "ci/.gitignore").read_text() == "*\n"
+
+
+def test_an_audit_is_told_by_its_gravest_finding(tmp_path: Path) -> None:
+    def result(level: str, rule: str, **more: object) -> dict[str, object]:
+        return {"level": level, "ruleId": rule, "message": {"text": "it is\nso"}, **more}
+
+    results = [
+        result("error", "waived", suppressions=[{"kind": "external"}]),
+        result("note", "c"),
+        result("warning", "b"),
+        result("error", "a"),
+    ]
+    for count, cause in ((4, ["a: it is so"]), (3, ["b: it is so"]), (1, [])):
+        (tmp_path / "audit.sarif").write_text(json.dumps({"runs": [{"results": results[:count]}]}))
+        assert ci_run._answered("audit", tmp_path) == cause
 
 
 def test_a_stopped_job_tells_what_it_did_not_do(tmp_path: Path) -> None:

@@ -188,10 +188,12 @@ def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, 
         run=run_,
         attempt=attempt,
     )
-    made, code = ci_run.run(job)
-    report = ci_report.join([made])
-    ci_github.summary(ci_report.markdown(report, f"{stage} {job.id}", ci_github.room()))
-    click.echo(ci_report.text(report))
+    try:
+        code = ci_run.run(job)
+    finally:  # a job that is stopped tells how far it came
+        report = ci_report.join(ci_run.written(job))
+        ci_github.summary(ci_report.markdown(report, f"{stage} {job.id}", ci_github.room()))
+        click.echo(ci_report.text(report))
     if code:
         faults = report.faults
         failure = StageError(
