@@ -121,6 +121,7 @@ def test_stage_files_are_gathered_and_others_are_not_taken_for_one(tmp_path: Pat
     file = ci_stage.write(stage, tmp_path / "one")
     assert file.parent == tmp_path / "one"
     (tmp_path / "one/plan.json").write_text("{}")
+    (tmp_path / "one/cover-1.0-py3-none-any.whl.cover.json").write_text("{}")
     assert list(ci_run.gathered([tmp_path])) == [stage]
     (tmp_path / "one/audit-x.json").write_text("{}")
     with pytest.raises(InputError, match=r"audit-x\.json is no report of a stage"):

@@ -219,5 +219,6 @@ def gathered(stages: Sequence[Path]) -> Iterator[Stage]:
         if not folder.is_dir():
             raise InputError(f"{folder} is no folder", remedy="name the folders into which the reports were downloaded")
         for path in sorted(folder.rglob("*.json")):
-            if path.name.startswith(tuple(f"{name}-" for name in ci_stage.STAGES)):
+            # What lies beside a wheel is none, whatever the project's name.
+            if path.name.startswith(tuple(f"{name}-" for name in ci_stage.STAGES)) and ".whl." not in path.name:
                 yield ci_stage.read(path)
