@@ -198,6 +198,14 @@ def test_one_job_beyond_a_limit_is_an_error() -> None:
         made(of(many("cu130", 30_000)), Options(per_job=30_000))
 
 
+def test_outputs_beyond_the_limit_are_an_error() -> None:
+    (part,) = made(of(many("cu130", 20)), Options())
+    long = dataclasses.replace(part.build[0], wheels=("x" * 500_000,))
+    with pytest.raises(InputError, match="bytes of a job's outputs") as caught:
+        ci_jobs.outputs(dataclasses.replace(part, build=(long,)))
+    assert "--jobs" in caught.value.remedy
+
+
 @pytest.mark.parametrize(
     ("words", "capability", "has"),
     [

@@ -74,6 +74,14 @@ def test_what_nobody_reported_is_missing_and_what_was_not_reached_is_not() -> No
     assert made.verdict == "fail"
 
 
+def test_what_was_not_built_is_missing_once() -> None:
+    made = ci_report.join(
+        [stage("build", cpu_c="fail", cpu_d="pass"), stage("audit", cpu_c="missing", cpu_d="missing")]
+    )
+    assert results(made)["cpu-c", "audit"] == "skipped"
+    assert [(one.outcome.id, one.column) for one in made.faults] == [("cpu-c", "build"), ("cpu-d", "audit")]
+
+
 def test_a_gpu_that_no_job_reported_is_missing() -> None:
     built = [stage("build", cu130_a="pass", cu130_b="pass", cpu_c="pass")]
     made = ci_report.join(built, [PLAN])

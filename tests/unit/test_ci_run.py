@@ -78,6 +78,12 @@ def test_a_wheel_without_a_file_is_missing_and_stops_nothing(tmp_path: Path) -> 
     assert (tmp_path / "ci/.gitignore").read_text() == "*\n"
 
 
+def test_a_wheel_for_the_cpu_is_not_tested_on_a_gpu(tmp_path: Path) -> None:
+    asked = job(tmp_path, "gpu", "cpu-torch2.9")
+    assert ci_run.run(asked) == 0
+    assert [one.result for one in ci_run.written(asked)[0].wheels] == ["skipped"]
+
+
 def test_an_audit_is_told_by_its_gravest_finding(tmp_path: Path) -> None:
     def result(level: str, rule: str, **more: object) -> dict[str, object]:
         return {"level": level, "ruleId": rule, "message": {"text": "it is\nso"}, **more}

@@ -87,7 +87,8 @@ def test_outside_a_workflow_there_are_no_outputs(file: Path, monkeypatch: pytest
         (["--since", "main"], "--since says what a change is against"),
         (["--gpu", "hopper"], "'hopper' is no SM"),
         (["cu999"], "matches no wheel"),
-        (["run", "build", " "], "no wheel is named"),
+        (["run", "build", " "], "is no list of wheels' ids"),
+        (["run", "build", "cu130*"], "is no list of wheels' ids"),
         (["run", "build", "a", "--options", "'"], "--options"),
     ],
 )

@@ -109,7 +109,18 @@ def join(stages: Iterable[Stage], plans: Sequence[Planned] = ()) -> Report:
             [*(wheel for plan in plans for job in plan.build for wheel in job.wheels), *(wheel for wheel, _ in cells)]
         )
     )
-    return Report(rows=rows, columns=columns, cells=cells | _unreported(cells, columns, plans))
+    return Report(rows=rows, columns=columns, cells=_reached(cells) | _unreported(cells, columns, plans))
+
+
+def _reached(cells: dict[tuple[str, str], Outcome]) -> dict[tuple[str, str], Outcome]:
+    """The cells, where a later stage that misses what was not built is skipped: one fault is told once."""
+    unbuilt = {wheel for (wheel, column), one in cells.items() if column == "build" and one.result != "pass"}
+    return {
+        at: one.model_copy(update={"result": "skipped"})
+        if at[0] in unbuilt and at[1] != "build" and one.result == "missing"
+        else one
+        for at, one in cells.items()
+    }
 
 
 def _worse(one: Outcome, other: Outcome) -> bool:

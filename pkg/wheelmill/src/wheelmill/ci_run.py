@@ -95,6 +95,8 @@ def files(dist: Path) -> dict[str, Path]:
 
 def _wheel(job: Job, wheel: str, found: dict[str, Path]) -> tuple[Outcome, int]:
     file = found.get(wheel)
+    if job.stage == "gpu" and wheel.startswith("cpu-"):
+        return Outcome(id=wheel, result="skipped", cause="it is for the CPU"), 0
     if job.stage != "build" and file is None:
         job.tell(f"{wheel}: there is no file of it in {job.dist}")
         cause = f"{job.dist} holds no file of it: its build failed, or the artifact was not downloaded"

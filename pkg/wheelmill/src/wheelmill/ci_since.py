@@ -25,7 +25,7 @@ def read(wanted: Matrix, since: str | None, sources: str) -> tuple[Plan | None, 
     Without `since` nothing is known of a change, and the digest of the sources stands for it.
     Raises MissingError where git, the checkout or the commit is not here.
     """
-    if since is None:
+    if not since:
         return plan.make(wanted, facts.load(wanted.facts)), Change(paths=(), digest=sources)
     root = wanted.root
     commit = _commit(root, since)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from wheelmill.ci_jobs import Build, Gpu, Part
 
 CAPABILITY = re.compile(r"(?:sm_)?(\d{1,2})\.?(\d)")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 OPTIONS = "wheelmill.ci.options"
@@ -59,7 +60,9 @@ def ci() -> None:
 @click.option("--scope", type=click.Choice(["all", "change"]), default="all", show_default=True)
 @click.option("--since", metavar="REF", help="change: the commit that the change is against.")
 @click.option("--gpu", "gpus", multiple=True, metavar="SM", help="Test on GPUs of that SM too, such as 9.0 or sm_90.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=256, show_default=True, help="Jobs of a matrix.")
+@click.option(
+    "--jobs", type=click.IntRange(1, ci_jobs.MOST), default=ci_jobs.MOST, show_default=True, help="Jobs of a matrix."
+)
 @click.option("--per-job", type=click.IntRange(min=1), default=8, show_default=True, help="Wheels of a job at most.")
 @click.option("--part", type=click.IntRange(min=1), default=1, show_default=True, help="Which workflow run's jobs.")
 @click.option("--write", is_flag=True, help="Write the workflow of this project, and do nothing else.")
@@ -104,6 +107,8 @@ def _part(path: Path, select: tuple[str, ...], asked: dict[str, Any]) -> Part:
         made = ci_change.narrowed(made, before, change)
     elif asked["since"]:
         raise InputError("--since says what a change is against", remedy="add --scope change, or leave it out")
+    if not made.steps:
+        raise InputError(f"{path} plans no wheel", remedy="`wheelmill plan --explain` says why each was dropped")
     options = ci_jobs.Options(gpus=capabilities(asked["gpus"]), jobs=asked["jobs"], per_job=asked["per_job"])
     found = ci_jobs.parts(made, ci_jobs.identities(made, known, inputs), options)
     if asked["part"] > len(found):
@@ -172,8 +177,11 @@ def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, 
     from wheelmill.ci_secrets import Mask
 
     named = _words(wheels)
-    if not named:
-        raise InputError("no wheel is named", remedy="name the ids of the job's wheels, as `wheelmill ci` prints them")
+    if not named or not all(map(ID.fullmatch, named)):
+        raise InputError(
+            f"{' '.join(named)!r} is no list of wheels' ids",
+            remedy="name each of the job's wheels by its id, as `wheelmill ci` prints them",
+        )
     run_, attempt = ci_github.attempt()
     job = ci_run.Job(
         stage=stage,
