@@ -31,6 +31,7 @@ VERBS = {
     "which": "cli_which",
     "publish": "cli_publish",
     "key": "cli_key",
+    "ci": "cli_ci",
     "images": "cli_images",
 }
 # A command whose name would hide a module has a line below it.
