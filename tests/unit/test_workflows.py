@@ -48,7 +48,11 @@ class Job(NamedTuple):
 
 def load(path: Path) -> dict[Any, Any]:
     """`on:` is YAML 1.1's true."""
-    whole: dict[Any, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return load_text(path.read_text(encoding="utf-8"))
+
+
+def load_text(text: str) -> dict[Any, Any]:
+    whole: dict[Any, Any] = yaml.safe_load(text)
     return whole
 
 
@@ -66,6 +70,10 @@ def steps() -> Iterator[tuple[str, dict[str, Any]]]:
 RUNS = [(where, step["run"], step.get("env", {})) for where, step in steps() if "run" in step]
 
 
+GUIDE = (ROOT / "docs" / "github-actions.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", GUIDE, re.MULTILINE | re.DOTALL)
+
+
 def test_there_is_what_is_checked() -> None:
     assert {"ci", "wheels", "release", "refresh", "parts"} == set(WORKFLOWS)
     assert len(RUNS) > 10
@@ -73,12 +81,12 @@ def test_there_is_what_is_checked() -> None:
 
 def test_an_action_is_pinned_by_one_commit_with_its_version() -> None:
     pins: dict[str, set[str]] = {}
-    for path in FILES:
-        for line in re.findall(r"uses: *(.+)", path.read_text(encoding="utf-8")):
+    for text in [GUIDE, *(path.read_text(encoding="utf-8") for path in FILES)]:
+        for line in re.findall(r"^[ -]*uses: *(.+)", text, re.MULTILINE):
             if line.startswith(OWN):
                 continue
             pin = re.fullmatch(r"([\w.-]+/[\w.-]+)[\w./-]*(@[0-9a-f]{40} # v\d+\.\d+\.\d+)", line)
-            assert pin, f"{path.name}: {line}"
+            assert pin, line
             pins.setdefault(pin[1], set()).add(pin[2])
     assert len(pins) > 5
     assert [action for action, found in pins.items() if len(found) > 1] == []
@@ -167,6 +175,30 @@ def test_a_manual_run_has_the_inputs_of_a_call() -> None:
     assert len(manual) <= 10
 
 
+def test_the_guide_calls_the_workflows_with_what_they_take() -> None:
+    called = [load_text(text)["jobs"] for kind, text in BLOCKS if kind == "yaml" and "\njobs:" in text]
+    assert len(called) > 3
+    for jobs in called:
+        for body in jobs.values():
+            name = re.fullmatch(r"wheelmill/wheelmill/\.github/workflows/(\w+)\.yml@v1", body["uses"])
+            assert name
+            there = load(WORKFLOWS[name[1]])
+            assert set(body.get("with", {})) <= set(there[True]["workflow_call"]["inputs"])
+            assert granted(body["permissions"], [one["permissions"] for one in there["jobs"].values()]) == []
+
+
+def granted(given: dict[str, str], asked: list[dict[str, str]]) -> list[str]:
+    """What is asked for and not given."""
+    return [
+        f"{name}: {level}" for one in asked for name, level in one.items() if given.get(name) not in (level, "write")
+    ]
+
+
+def test_the_template_is_what_the_guide_shows() -> None:
+    template = ROOT / "pkg" / "wheelmill" / "src" / "wheelmill" / "templates" / "wheels.yml"
+    assert template.read_text(encoding="utf-8") in [text for kind, text in BLOCKS if kind == "yaml"]
+
+
 def sessions() -> set[str]:
     return set(re.findall(r"^def (\w+)\(session:", (ROOT / "noxfile.py").read_text(encoding="utf-8"), re.MULTILINE))
 
@@ -199,7 +231,7 @@ def commands(script: str) -> Iterator[list[str]]:
         arrays.setdefault(name, []).extend(shlex.split(words))
     for line in joined.splitlines():
         if re.match(r"\s*wheelmill ", line):
-            yield [word for raw in shlex.split(line.split(" >")[0])[1:] for word in filled(raw, arrays)]
+            yield [word for raw in shlex.split(line.split(" >")[0], comments=True)[1:] for word in filled(raw, arrays)]
 
 
 def filled(word: str, arrays: dict[str, list[str]]) -> list[str]:
@@ -209,7 +241,11 @@ def filled(word: str, arrays: dict[str, list[str]]) -> list[str]:
     return [re.sub(r"\$(\w+)", lambda match: VALUES.get(match[1], match[1].lower()), word)]
 
 
-COMMANDS = [(where, words) for where, script, _ in RUNS for words in commands(script)]
+SCRIPTS = [(where, script) for where, script, _ in RUNS]
+SCRIPTS += [("guide", script) for kind, script in BLOCKS if kind == "sh"]
+SCRIPTS += [("guide", line) for line in re.findall(r"run: (wheelmill .+)", GUIDE)]
+SCRIPTS += [("guide", line) for line in re.findall(r"`(wheelmill [^`]* [^`]*)`", GUIDE)]
+COMMANDS = [(where, words) for where, script in SCRIPTS for words in commands(script)]
 
 
 def parsed(words: list[str]) -> str:
@@ -224,7 +260,8 @@ def _no_verb_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("dist", "site", "ci"):
         (tmp_path / name).mkdir()
     (tmp_path / "dist" / "one.whl").touch()
-    (tmp_path / "matrix").touch()
+    for name in ("matrix", "release-key"):
+        (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
 
