@@ -258,10 +258,9 @@ def parsed(words: list[str]) -> str:
 @pytest.fixture
 def _no_verb_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(click.Command, "invoke", lambda *_: None)
-    for name in ("dist", "site", "ci"):
+    for name in ("dist", "site", "ci", "runner_temp"):
         (tmp_path / name).mkdir()
-    (tmp_path / "dist" / "one.whl").touch()
-    for name in ("matrix", "release-key", "runner_temp"):
+    for name in ("matrix", "release-key", "dist/one.whl", "runner_temp/before.json"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
