@@ -260,7 +260,7 @@ def _no_verb_runs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(click.Command, "invoke", lambda *_: None)
     for name in ("dist", "site", "ci", "runner_temp"):
         (tmp_path / name).mkdir()
-    for name in ("matrix", "release-key", "dist/one.whl", "runner_temp/before.json"):
+    for name in ("matrix", "release-key", "WHEEL", "dist/one.whl", "runner_temp/before.json"):
         (tmp_path / name).touch()
     monkeypatch.chdir(tmp_path)
 
