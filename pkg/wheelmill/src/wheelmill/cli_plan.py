@@ -59,7 +59,7 @@ def _compare(made: Plan, against: BinaryIO, *, as_json: bool) -> None:
     from wheelmill import plan_change
 
     now = plan_change.of(made)
-    difference = plan_change.compare(plan_change.parse(against.read(), against.name), now)
+    difference = plan_change.compare(plan_change.parse(against.read(), getattr(against, "name", "<stdin>")), now)
     if as_json:
         click.echo(json.dumps(plan_change.to_json(difference), indent=1))
     else:

@@ -12,11 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wheelmill import plan as planning
 from wheelmill.errors import InputError
+from wheelmill.markdown import capped, code
 from wheelmill.names import cuda_key, version_key
-from wheelmill.refresh_view import capped, code
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
 
     from wheelmill.model import Plan
 
@@ -26,7 +26,9 @@ STEP = ("torch_release", "toolkit", "python")
 BUILT = {"torch_release": "torch that builds", "toolkit": "toolkit that builds", "python": "Python that builds"}
 SAID = {"torch_abi": "torch ABI", "python_abi": "Python ABI", "sm": "GPU targets", "local": "local version"}
 Word = Annotated[str, Field(max_length=200)]
-CELL = re.compile(r"(?P<cuda>cpu|cu\d{2,6})-torch(?P<torch>\d{1,4}\.\d{1,4})-cp(?P<major>\d)(?P<minor>\d{1,4}t?)")
+CELL = re.compile(
+    r"(?P<cuda>cpu|cu[0-9]{2,6})-torch(?P<torch>[0-9]{1,4}\.[0-9]{1,4})-cp(?P<major>[0-9])(?P<minor>[0-9]{1,4}t?)"
+)
 CellId = Annotated[str, Field(pattern=f"^{CELL.pattern}$")]
 
 
@@ -198,33 +200,34 @@ def _markdown(difference: Difference, new: Stated) -> Iterator[str]:
     yield "## The plan"
     yield ""
     if not difference:
-        yield f"No wheel and no cell changed: {len(new.wheels)} wheels serve {len(new.cells)} cells."
+        yield f"No wheel and no cell changed: {_many(new.wheels, 'wheel')} for {_many(new.cells, 'cell')}."
         return
-    yield f"{len(new.wheels)} wheels serve {len(new.cells)} cells now."
+    yield f"{_many(new.wheels, 'wheel')} for {_many(new.cells, 'cell')} now."
     served = {wheel.id: wheel.cells for wheel in new.wheels}
     if difference.wheels_new:
-        yield from ("", f"### {len(difference.wheels_new)} new wheels", "")
-        yield from (f"- {code(name)}, for {_count(served[name])}" for name in difference.wheels_new)
+        yield from ("", f"### {_many(difference.wheels_new, 'new wheel')}", "")
+        yield from (f"- {code(name)}, for {_many(served[name], 'cell')}" for name in difference.wheels_new)
     if difference.wheels_gone:
-        yield from ("", f"### {len(difference.wheels_gone)} wheels gone", "")
+        yield from ("", f"### {_many(difference.wheels_gone, 'wheel')} gone", "")
         yield from (f"- {code(name)}" for name in difference.wheels_gone)
     if difference.wheels_changed:
-        yield from ("", f"### {len(difference.wheels_changed)} wheels changed", "")
+        yield from ("", f"### {_many(difference.wheels_changed, 'wheel')} changed", "")
         yield from (f"- {code(one.id)}: {_what(one)}" for one in difference.wheels_changed)
-    for cells, word in ((difference.cells_new, "new cells"), (difference.cells_gone, "cells gone")):
+    news, gone = _many(difference.cells_new, "new cell"), f"{_many(difference.cells_gone, 'cell')} gone"
+    for cells, title in ((difference.cells_new, news), (difference.cells_gone, gone)):
         if cells:
-            yield from ("", f"### {len(cells)} {word}", "", "| CUDA | torch | Python |", "|---|---|---|")
+            yield from ("", f"### {title}", "", "| CUDA | torch | Python |", "|---|---|---|")
             yield from (f"| {cuda} | {torch} | {', '.join(offered)} |" for cuda, torch, offered in grouped(cells))
 
 
-def _count(cells: tuple[str, ...]) -> str:
-    return f"{len(cells)} cell{'' if len(cells) == 1 else 's'}"
+def _many(things: Sized, name: str) -> str:
+    return f"{len(things)} {name}{'' if len(things) == 1 else 's'}"
 
 
 def _what(one: Changed) -> str:
     words = [f"{_said(name)} {_value(old)} → {_value(new)}" for name, (old, new) in one.fields.items()]
-    words += [f"serves {_count(one.gains)} more"] if one.gains else []
-    words += [f"serves {_count(one.loses)} no more"] if one.loses else []
+    words += [f"serves {_many(one.gains, 'cell')} more"] if one.gains else []
+    words += [f"serves {_many(one.loses, 'cell')} no more"] if one.loses else []
     return "; ".join(words)
 
 

@@ -188,13 +188,15 @@ def read(known: Facts, places: Places, session: Web) -> Answers:
         every = reader.pypi(package)
         if every is not None:
             runtimes[package] = {minor: one.release for minor, one in every.items()}
-    tags = {*known.cuda, *known.tags, *(refresh_wheels.tag(minor) for minor in toolkits or ())}
+    wheels = _wheels(reader, known, torch) if torch else {}
+    named = {one.cuda for one in wheels.values() if one.cuda is not None}
+    tags = {*known.cuda, *known.tags, *named, *(refresh_wheels.tag(minor) for minor in toolkits or ())}
     variants = reader.ask("torch's own index", lambda: reader.variants(tags))
     complete, compilers = _compilers(reader, known, toolkits) if toolkits else ({}, {})
     return Answers(
         torch=torch,
         variants=variants,
-        wheels=_wheels(reader, known, torch) if torch else {},
+        wheels=wheels,
         toolkits=toolkits,
         complete=complete,
         compilers=compilers,
