@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 FILE = Path(__file__).parent / "golden" / "refresh" / "pypi.json"
+# The tables' rows of the releases that are recorded, as they were then.
+TABLES = FILE.parent / "tables"
 KEPT = {
     "torch": r"torch-2\.(9\.1|10\.0|14\.0|14\.1|15\.0)-.*(x86_64|win_amd64)\.whl",
     "cuda-toolkit": r"cuda_toolkit-(12\.9\.2|13\.4|13\.5).*\.whl",

@@ -91,7 +91,7 @@ def server(tmp_path: Path) -> Iterator[tuple[type[Handler], list[str], Path]]:
         ]
         (root / "whl" / tag / "torch").mkdir(parents=True)
         (root / "whl" / tag / "torch" / "index.html").write_text(f"<!DOCTYPE html><html><body>{''.join(links)}")
-    shutil.copytree(facts.DATA, tables)
+    shutil.copytree(refresh_recorded.TABLES, tables)
     for table, head in (("torch", '["2.15"]'), ("cuda", "[cu135]")):
         file = tables / f"{table}.toml"
         file.write_text(file.read_text().partition(head)[0].rstrip() + "\n")
@@ -118,7 +118,7 @@ def test_new_releases_are_written_from_parts_of_wheels(
     assert read(tables) == before
     assert main(["refresh", *options]) == 0
     capsys.readouterr()
-    made, by_hand = facts.load(tables=tables), facts.load()
+    made, by_hand = facts.load(tables=tables), facts.load(tables=refresh_recorded.TABLES)
     assert made.torch["2.15"].cuda == by_hand.torch["2.15"].cuda == ("cpu", "cu132")
     assert made.torch["2.15"].python == by_hand.torch["2.15"].python
     assert made.cuda["cu135"] == by_hand.cuda["cu135"]
@@ -179,8 +179,8 @@ def test_a_kill_leaves_whole_tables(server: tuple[type[Handler], list[str], Path
     running.send_signal(signal.SIGKILL)
     running.wait()
     known = facts.load(tables=tables)
-    assert set(facts.load().torch) - set(known.torch) <= {"2.15"}
-    assert set(facts.load().cuda) - set(known.cuda) <= {"cu135"}
+    assert set(facts.load(tables=refresh_recorded.TABLES).torch) - set(known.torch) <= {"2.15"}
+    assert set(facts.load(tables=refresh_recorded.TABLES).cuda) - set(known.cuda) <= {"cu135"}
     handler.pause = 0.0
     assert main(["refresh", *options]) == 0
     assert "2.15" in facts.load(tables=tables).torch

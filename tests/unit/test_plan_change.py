@@ -113,10 +113,12 @@ def smaller(planned: Callable[..., Plan]) -> str:
 LATER = 'torch: ["2.10", "2.11"]\ncuda: [cpu, cu128, cu130]\npython: ["3.11", "3.12"]\nsm: {default: ["8.0", "9.0"]}\n'
 
 
-def test_a_real_difference_as_people_read_it(planned: Callable[..., Plan], smaller: str) -> None:
+def test_a_real_difference_as_people_read_it(
+    planned: Callable[..., Plan], smaller: str, golden: Callable[[Path, str], None]
+) -> None:
     new = plan_change.of(planned(LATER))
     said = plan_change.markdown(plan_change.compare(plan_change.parse(smaller, "-"), new), new)
-    assert said == GOLDEN.read_text()
+    golden(GOLDEN, said)
 
 
 def test_the_command_reads_a_file_and_standard_input(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATE = "2026-12-06"
-# The rows of which the recording has the releases.
-RECORDED_TORCH, RECORDED_CUDA = ("2.9", "2.10", "2.14", "2.15"), ("cu118", "cu126", "cu134", "cu135")
 
 
 def without(text: str, *rows: str) -> str:
@@ -38,10 +36,7 @@ class Place:
     def __init__(self, root: Path) -> None:
         self.root, self.tables, self.whl = root, root / "tables", root / "whl"
         self.pages, self.parts = refresh_recorded.pages(), refresh_recorded.parts()
-        shutil.copytree(facts.DATA, self.tables)
-        every = facts.load()
-        self.edit("torch", lambda text: without(text, *(row for row in every.torch if row not in RECORDED_TORCH)))
-        self.edit("cuda", lambda text: without(text, *(row for row in every.cuda if row not in RECORDED_CUDA)))
+        shutil.copytree(refresh_recorded.TABLES, self.tables)
 
     def edit(self, table: str, change: Callable[[str], str]) -> None:
         file = self.tables / f"{table}.toml"
@@ -151,8 +146,35 @@ def test_a_row_goes_to_its_place_and_every_other_byte_stays(place: Place) -> Non
     whole = place.text("torch")
     place.edit("torch", lambda text: without(text, "2.10"))
     place.write(place.result())
-    assert list(re.findall(r'^\["(.+)"\]', place.text("torch"), re.MULTILINE)) == list(RECORDED_TORCH)
+    assert list(re.findall(r'^\["(.+)"\]', place.text("torch"), re.MULTILINE)) == ["2.9", "2.10", "2.14", "2.15"]
     assert without(place.text("torch"), "2.10") == without(whole, "2.10")
+
+
+def test_a_comment_above_a_head_stays_with_its_row(place: Place) -> None:
+    place.all_variants()
+    place.edit(
+        "torch", lambda text: without(text, "2.14").replace('["2.15"]', '# First line.\n# Of the newest.\n["2.15"]')
+    )
+    place.write(place.result())
+    assert '# First line.\n# Of the newest.\n["2.15"]' in place.text("torch")
+    assert re.findall(r'^\["(.+)"\]', place.text("torch"), re.MULTILINE)[-2:] == ["2.14", "2.15"]
+
+
+def test_an_odd_name_in_torchs_index_costs_nothing(place: Place) -> None:
+    place.all_variants()
+    page = place.whl / "cpu" / "torch" / "index.json"
+    content = json.loads(page.read_text())
+    content["files"].append({"filename": "torch-1.0.0.with.pypi-cp27.whl", "url": "torch-1.0.0.with.pypi-cp27.whl"})
+    page.write_text(json.dumps(content))
+    assert place.result().unreached == ()
+
+
+def test_a_cuda_of_torch_without_a_row_is_told(place: Place) -> None:
+    place.variant("cpu", "2.9.1", "2.10.0", "2.14.1", "2.15.0")
+    place.all_variants()
+    place.pages["cuda-toolkit"] = [{"filename": "cuda_toolkit-12.1.1-py3-none-any.whl"}, *place.pages["cuda-toolkit"]]
+    place.variant("cu121", "2.15.0")
+    assert "cu121: torch has wheels of it, and it has no row" in told(place.result().open)
 
 
 def test_a_patch_release_moves_the_row_where_all_its_variants_have_it(place: Place) -> None:

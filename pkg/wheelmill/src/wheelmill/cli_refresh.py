@@ -81,7 +81,7 @@ def _template(index: str) -> str:
     try:
         if index.format(cuda="cpu") != index:
             return index
-    except (KeyError, IndexError, ValueError):
+    except (AttributeError, KeyError, IndexError, ValueError):
         pass
     raise InputError(f"--torch-index {index[:200]} holds no {{cuda}}", remedy="write https://HOST/whl/{cuda}")
 

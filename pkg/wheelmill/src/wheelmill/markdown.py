@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# A pull request's text takes 65,536 characters (docs.github.com's GraphQL and REST limits of a body), and the plan's
-# difference goes into it too.
+# GitHub refuses a pull request's text of more than 65,536 characters ("body is too long"), and a refresh and the plan's
+# difference go into one.
 LIMIT = 30_000
 # What has a meaning in GitHub's Markdown. A backslash does not stop a mention of a person or a number: words that
 # may hold one are written as code.

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from packaging.version import Version
 
-from wheelmill import refresh_cuda
+from wheelmill import refresh_cuda, refresh_wheels
 from wheelmill.names import cuda_key, listing, version_key
-from wheelmill.refresh_answers import minor_of, ordered
+from wheelmill.refresh_answers import minor_of, newer, ordered
 from wheelmill.refresh_change import INDEX, PYPI, Change, Row, Told
 
 if TYPE_CHECKING:
@@ -74,13 +74,16 @@ def _torch(known: Facts, said: Answers, date: str) -> Iterator[Change | Row | To
             )
         else:
             yield from _newer(row, newest, said)
-    for tag in sorted(_tags(said) - {"cpu", *known.cuda, *known.tags}, key=cuda_key):
-        yield Told(table="cuda", row=tag, what="torch's index has wheels of it, and it has no row", open=True)
+    told = {refresh_wheels.tag(minor) for minor in newer(known, said.toolkits or ())}
+    for tag in sorted(_tags(said) - {"cpu", *known.cuda, *known.tags, *told}, key=cuda_key):
+        yield Told(table="cuda", row=tag, what="torch has wheels of it, and it has no row", open=True)
 
 
 def _tags(said: Answers) -> set[str]:
+    """The CUDA tags that the newest releases have wheels of."""
     newest = {one.release for one in (said.torch or {}).values()}
-    return {tag for tag, every in (said.variants or {}).items() if newest & set(every)}
+    has = {tag for tag, every in (said.variants or {}).items() if newest & set(every)}
+    return has | {one.cuda for one in said.wheels.values() if one.cuda is not None}
 
 
 def _differs(minor: str, what: str) -> Told:

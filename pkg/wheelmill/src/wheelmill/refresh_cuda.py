@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
 from wheelmill import refresh_wheels, toolkit
+from wheelmill.errors import InputError
 from wheelmill.refresh_answers import newer
 from wheelmill.refresh_change import PYPI, Change, Row, Told
 
@@ -31,13 +32,20 @@ def _differs(row: Cuda, what: str) -> Told:
     return Told(table="cuda", row=row.tag, what=what, open=False)
 
 
+def _version(row: Cuda, text: str) -> Version:
+    try:
+        return Version(text)
+    except InvalidVersion as error:
+        raise InputError(f"cuda.toml: {row.tag}: {text!r} is no release", remedy="correct that row") from error
+
+
 def _toolkit(row: Cuda, pinned: str, said: Answers) -> Iterator[Change | Told]:
     newest = (said.toolkits or {}).get(row.minor)
     if newest is None:
         yield _differs(row, f"PyPI has no cuda-toolkit of {row.minor} that is not yanked")
-    elif Version(newest.release) < Version(pinned):
+    elif Version(newest.release) < _version(row, pinned):
         yield _differs(row, f"the row has cuda-toolkit {pinned}, and the newest on PyPI is older: {newest.release}")
-    elif Version(newest.release) > Version(pinned):
+    elif Version(newest.release) > _version(row, pinned):
         match said.complete.get(newest.release):
             case True:
                 yield Change(table="cuda", row=row.tag, field="pypi", old=pinned, new=newest.release, source=PYPI)
@@ -52,9 +60,9 @@ def _runtime(row: Cuda, stated: str, said: Answers) -> Iterator[Change | Told]:
     if package not in said.runtimes:
         return
     newest = said.runtimes[package].get(row.minor)
-    if newest is None or Version(newest) < Version(pinned):
+    if newest is None or Version(newest) < _version(row, pinned):
         yield _differs(row, f"the row has {stated}, and the newest of {row.minor} on PyPI is {newest or 'none'}")
-    elif Version(newest) > Version(pinned):
+    elif Version(newest) > _version(row, pinned):
         new = f"{package}=={newest}"
         yield Change(table="cuda", row=row.tag, field="runtime", old=stated, new=new, source=PYPI)
 

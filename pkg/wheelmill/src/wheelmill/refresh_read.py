@@ -50,12 +50,12 @@ class _Reader:
             return None
 
     def listing(self, index: str, project: str) -> which_links.Listing:
-        """A project's page. Raises InputError where it is none, or names a wheel that cannot be understood."""
+        """A project's page. Raises InputError where it is none, or names what PyPI would not have let in."""
         url = urljoin(index if index.endswith("/") else index + "/", f"{quote(project)}/")
         local = urlsplit(url).scheme == "file"
         page = self.session.get(url + "index.json" if local else url, limit=web.PAGE, accept=which_links.ACCEPT)
         found = which_links.read(page, project)
-        if found.skipped:
+        if found.skipped and (index == self.places.pypi or not found.links):
             raise InputError(f"{web.shown(url)} holds what is no wheel: {found.skipped[0]}")
         if not found.links:
             raise InputError(f"{web.shown(url)} lists no wheel of {project}")

@@ -82,7 +82,11 @@ def _inserted(text: str, row: Row) -> str:
     made = "\n".join(lines) + "\n"
     for match in form.finditer(text):
         if key(match[1]) > key(row.row):
-            return f"{text[: match.start()]}{made}\n{text[match.start() :]}"
+            at = match.start()
+            # A comment right above a head belongs to that row.
+            while (above := text[:at].rpartition("\n")[0].rpartition("\n")[2]).startswith("#"):
+                at -= len(above) + 1
+            return f"{text[:at]}{made}\n{text[at:]}"
     return f"{text.rstrip()}\n\n{made}"
 
 

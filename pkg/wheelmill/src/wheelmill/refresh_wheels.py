@@ -6,7 +6,7 @@ import re
 from email.parser import BytesParser
 from typing import TYPE_CHECKING
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from wheelmill import arch
@@ -33,9 +33,10 @@ def _requirements(metadata: bytes, extra: str) -> Iterator[Requirement]:
     for text in BytesParser().parsebytes(metadata, headersonly=True).get_all("Requires-Dist", []):
         try:
             found = Requirement(str(text))
-        except InvalidRequirement as error:
+            wanted = found.marker is None or found.marker.evaluate({**HERE, "extra": extra})
+        except ValueError as error:  # each of packaging's own errors is one
             raise InputError(f"its METADATA requires {str(text)[:200]!r}, which is no requirement") from error
-        if found.marker is None or found.marker.evaluate({**HERE, "extra": extra}):
+        if wanted:
             yield found
 
 
