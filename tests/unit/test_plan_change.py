@@ -162,6 +162,25 @@ def test_explain_and_against_are_one_too_many(write: Callable[[str], Path], tmp_
     assert "give one of them" in capsys.readouterr().err
 
 
+def test_a_large_difference_fits_into_a_pull_request(planned: Callable[..., Plan]) -> None:
+    none = plan_change.Stated(version=1, cells=(), wheels=(), steps=())
+    cuda = "[cpu, cu118, cu121, cu124, cu126, cu128, cu130, cu132]"
+    new = plan_change.of(planned(f'torch: ">=2.0"\ncuda: {cuda}\npython: ">=3.8"\nsm: {{default: all}}\n'))
+    difference = plan_change.compare(none, new)
+    said = plan_change.markdown(difference, new)
+    assert len(difference.wheels_new) > 200
+    assert len(said) <= markdown.LIMIT + 100
+    twice = plan_change.Stated(
+        version=1,
+        cells=(),
+        wheels=tuple(one.model_copy(update={"id": f"{n}-{one.id}"}) for n in range(9) for one in new.wheels),
+        steps=(),
+    )
+    said = plan_change.markdown(plan_change.compare(none, twice), twice)
+    assert len(said) <= markdown.LIMIT + 100
+    assert "more lines, which `--json` has." in said
+
+
 @given(st.text())
 def test_any_text_is_one_line_of_code(text: str) -> None:
     said = markdown.code(text)

@@ -298,8 +298,8 @@ def test_a_cuda_of_a_new_major_waits_for_its_driver(place: Place) -> None:
     place.edit("cuda", lambda text: without(text, "cu134", "cu135"))
     result = place.result()
     assert result.rows == ()
-    assert [one.row for one in result.open] == ["cu129", "cu134", "cu135"]
-    assert all("the lowest driver branch of its major (driver)" in one.what for one in result.open[1:])
+    assert [one.row for one in result.open] == ["cu134", "cu135"]
+    assert all("the lowest driver branch of its major (driver)" in one.what for one in result.open)
 
 
 def test_moved_pins_of_cuda_are_taken(place: Place) -> None:
@@ -475,3 +475,9 @@ def test_image_pins_are_taken_unless_it_is_a_check(
     pinned, _ = cli_refresh._images(place.result(), DATE, check=check)
     assert pinned == (images.PINS,)
     assert (folder / images.PINS).read_text() == (before if check else before + "# newer\n")
+
+
+def test_a_minor_is_new_above_the_rows_of_its_major() -> None:
+    known = facts.load(tables=refresh_recorded.TABLES)  # 11.8, 12.6, 12.9, 13.4, 13.5
+    minors = ["10.2", "11.7", "11.8", "12.5", "12.10", "13.3", "13.6", "14.0"]
+    assert refresh_read.newer(known, minors) == ["12.10", "13.6", "14.0"]

@@ -55,7 +55,7 @@ def compare(known: Facts, said: Answers, date: str) -> Result:
 def _torch(known: Facts, said: Answers, date: str) -> Iterator[Change | Row | Told]:
     if said.torch is None:
         return
-    oldest = min(map(version_key, known.torch))
+    oldest = min(map(version_key, known.torch), default=())
     minors = {*known.torch, *(minor for minor in said.torch if version_key(minor) > oldest)}
     for minor in sorted(minors, key=version_key):
         newest, row = said.torch.get(minor), known.torch.get(minor)

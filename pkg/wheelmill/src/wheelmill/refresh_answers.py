@@ -122,6 +122,13 @@ def ordered(pythons: Iterable[str]) -> list[str]:
 
 
 def newer(known: Facts, minors: Iterable[str]) -> list[str]:
-    """CUDA minors above every row, ascending: one between two rows was left out by whoever wrote them."""
-    newest = max(version_key(row.minor) for row in known.cuda.values())
-    return sorted((minor for minor in minors if version_key(minor) > newest), key=version_key)
+    """CUDA minors above every row of their major, or of all where it has none; ascending.
+
+    A minor between two rows was left out by whoever wrote them.
+    """
+    rows = [version_key(row.minor) for row in known.cuda.values()]
+
+    def is_new(minor: tuple[int, ...]) -> bool:
+        return minor > max([row for row in rows if row[0] == minor[0]] or rows, default=())
+
+    return sorted((minor for minor in minors if is_new(version_key(minor))), key=version_key)

@@ -75,8 +75,11 @@ def _new(known: Facts, minor: str, said: Answers, date: str) -> Iterator[Row | T
     floors = {row.driver for row in known.cuda.values() if row.minor.split(".", 1)[0] == major}
     driver = floors.pop() if len(floors) == 1 else None
     lacks = []
-    if not said.complete.get(kit.release):
-        lacks.append("whether its wheels are a complete compiler (pypi)")
+    whole = said.complete.get(kit.release)
+    if not whole:
+        lacks.append(
+            "whether its wheels are a complete compiler (pypi)" if whole is None else "a compiler outside PyPI"
+        )
     if compiler is None or not compiler.sm:
         lacks.append("its targets by ptxas --help (sm)")
     if compiler is None or compiler.gcc is None:

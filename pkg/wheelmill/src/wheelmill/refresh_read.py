@@ -132,7 +132,7 @@ class _Reader:
 def _wheels(reader: _Reader, known: Facts, torch: Mapping[str, Release]) -> dict[str, Artifact]:
     """The newest wheel of each minor: its METADATA where the table has that release, more where it has not."""
     found: dict[str, Artifact] = {}
-    oldest = min(map(version_key, known.torch))
+    oldest = min(map(version_key, known.torch), default=())
     for minor, one in torch.items():
         row = known.torch.get(minor)
         if version_key(minor) < oldest:
