@@ -169,7 +169,8 @@ def lint(session: nox.Session) -> None:
     session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
     session.run("wheelmill", "images", "check")
     session.run("hadolint", "docker/debian.Dockerfile", *sorted(map(str, (ROOT / "docker").glob("Dockerfile.cu*"))))
-    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, (ROOT / "docker").glob("*/*.sh"))))
+    scripts = [*(ROOT / "docker").glob("*/*.sh"), *(ENGINE / "src" / "wheelmill" / "launchers").glob("*")]
+    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, scripts)))
 
 
 @nox.session
