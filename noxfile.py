@@ -165,6 +165,7 @@ def lint(session: nox.Session) -> None:
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
+    session.run("shellcheck", *sorted(map(str, (ENGINE / "src" / "wheelmill" / "launchers").glob("*"))))
     sources = [str(path) for path in (ROOT / "csrc").rglob("*") if path.suffix in {".h", ".cpp", ".cu", ".cuh"}]
     session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
     session.run("wheelmill", "images", "check")
