@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from .test_gates import row
 
+ROOT = Path(__file__).parents[2]
 FAULTS = {"leak": ["sanitize", "memcheck"], "wrong": ["ops", "values"]}
 GATES = ("ops/{}/cpu", "ops/{}/cuda", "gradcheck/{}/cpu", "gradcheck/{}/cuda", "robust/{}/cpu", "robust/{}/cuda")
 TOOLS = tuple(f"sanitize/{{}}/cuda/{tool}" for tool in ("memcheck", "racecheck", "initcheck", "synccheck"))
@@ -17,7 +19,7 @@ TOOLS = tuple(f"sanitize/{{}}/cuda/{tool}" for tool in ("memcheck", "racecheck",
 
 @pytest.fixture(scope="module")
 def confusion() -> Any:
-    path = Path(__file__).parents[2] / "benchmarks" / "confusion.py"
+    path = ROOT / "benchmarks" / "confusion.py"
     spec = importlib.util.spec_from_file_location("confusion", path)
     assert spec is not None
     assert spec.loader is not None
@@ -78,3 +80,9 @@ def test_a_gate_without_meaning_is_no_fault_and_one_without_rows_is(confusion: A
     assert wrong(confusion, gradcheck_leak_clean_cpu={"result": "not-run"}) == []
     every = [one for one in rows() if one["unit"] != "bench/leak_clean/cuda"]
     assert confusion.judged(confusion.table({"rows": every}, FAULTS)) == ["leak_clean: bench: never run"]
+
+
+def test_what_was_measured_caught_every_fault_and_is_what_the_documentation_shows(confusion: Any) -> None:
+    faults = json.loads((ROOT / "evidence" / "h200-gates-faultops.json").read_text())["faults"]
+    assert confusion.judged(faults) == []
+    assert confusion.shown(faults) in (ROOT / "docs" / "gates.md").read_text()

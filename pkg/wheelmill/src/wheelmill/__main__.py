@@ -32,6 +32,7 @@ VERBS = {
     "publish": "cli_publish",
     "key": "cli_key",
     "images": "cli_images",
+    "ci": "cli_ci",
 }
 # A command whose name would hide a module has a line below it.
 NAMES = {"which": "which_"}

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from wheelmill.errors import BuildError, MissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 EXCERPT = 25
 # Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
@@ -50,6 +50,12 @@ class TimedOutError(ProcessError):
     def __init__(self, args: Sequence[str], seconds: float, output: str, log: Path) -> None:
         super().__init__(args, -signal.SIGTERM, output, log)
         self.seconds = seconds
+
+
+def complaint(output: str) -> str | None:
+    """The first line in which a compiler, linker or program says what is wrong; None where none does."""
+    found = (line.strip() for cause in CAUSES for line in output.splitlines() if cause.search(line))
+    return next(found, None)
 
 
 def excerpt(output: str) -> list[str]:
@@ -105,6 +111,31 @@ def run(
             f"the disk that holds {log.parent} is full", remedy="free some space and run the same command again"
         )
     raise ProcessError(args, status, output, log)
+
+
+def follow(args: Sequence[str], *, each: Callable[[str], None], output: Path | None = None) -> int:
+    """Run a command, hand each line that it prints to `each` at once, and return its status.
+
+    With `output` its standard output goes into that file, and only the rest is handed on. Raises MissingError when
+    the program is not there. Whatever ends the wait early, Ctrl-C included, ends the command's whole process group.
+    """
+    with contextlib.ExitStack() as stack:
+        out = stack.enter_context(output.open("wb")) if output else None
+        streams = (out, subprocess.PIPE) if out else (subprocess.PIPE, subprocess.STDOUT)
+        try:
+            process = subprocess.Popen(  # noqa: S603
+                args, stdin=subprocess.DEVNULL, stdout=streams[0], stderr=streams[1], start_new_session=True
+            )
+        except FileNotFoundError as error:
+            raise MissingError(f"{args[0]} is not here", remedy=f"install it, or put it on PATH ({error})") from error
+        pipe = process.stderr if out else process.stdout
+        try:
+            for line in stack.enter_context(pipe) if pipe else ():
+                each(line.decode(errors="replace").rstrip("\r\n"))
+            return process.wait()
+        except BaseException:
+            _end(process)
+            raise
 
 
 def capture(args: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:

@@ -83,13 +83,23 @@ def _in_git(root: Path) -> list[str] | None:
     return tracked + _git(root, "--others", "--exclude-standard")
 
 
+def _ignores_itself(folder: Path) -> bool:
+    """Whether a folder tells git to ignore all of it, as tools do with what they make."""
+    try:
+        return (folder / ".gitignore").read_text().strip() == "*"
+    except (OSError, ValueError):
+        return False
+
+
 def _walk(root: Path) -> Iterator[str]:
     for folder, folders, files in os.walk(root):
         at_root = Path(folder) == root
         folders[:] = sorted(
             name
             for name in folders
-            if name not in NEVER and not (at_root and (name in UNWANTED or name.endswith(".egg-info")))
+            if name not in NEVER
+            and not (at_root and (name in UNWANTED or name.endswith(".egg-info")))
+            and not _ignores_itself(Path(folder) / name)
         )
         for name in files:
             yield str((Path(folder) / name).relative_to(root))

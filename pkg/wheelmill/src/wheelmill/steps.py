@@ -89,6 +89,11 @@ def _cpu_seconds() -> float:
     return sum(usage.ru_utime + usage.ru_stime for usage in both)
 
 
+def engine() -> list[str]:
+    """What this engine is, as far as it shapes a wheel."""
+    return [__version__, *(Path(__file__).with_name(name).read_text() for name in SHAPING)]
+
+
 def _key(step: Step, site: Site, inputs: Inputs) -> str:
     wheel = asdict(step.wheel)
     del wheel["cells"]
@@ -96,7 +101,7 @@ def _key(step: Step, site: Site, inputs: Inputs) -> str:
     torch = inputs.torch if site.project.imports_torch else [step.torch_release, inputs.torch_backend]
     return digest(
         {
-            "engine": [__version__, *((Path(__file__).with_name(name)).read_text() for name in SHAPING)],
+            "engine": engine(),
             "releases": _releases(step, site.facts),
             "wheel": wheel,
             "sources": site.project.sha256,

@@ -1,0 +1,45 @@
+"""Hides what must not be published: values of variables that are named like secrets, and what is shaped like a token."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MASK = "***"
+SHORTEST = 6  # what is shorter would mask parts of ordinary words
+SECRET = re.compile(
+    r"token|secret|passw|passphrase|credential|private|apikey|(^|_)(key|auth|pat|pwd|cookie)(_|$)", re.I
+)
+SHAPES = (
+    # a user and password, or a token, within an address
+    (re.compile(r"(?<=://)[^\s/@]+(?=@)"), MASK),
+    # GitHub, GitLab, PyPI, AWS, Slack
+    (re.compile(r"\b(gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,})"), MASK),
+    (re.compile(r"\b(pypi-[\w-]{20,}|(?:AKIA|ASIA)[0-9A-Z]{16}|xox[abprs]-[\w-]{10,})"), MASK),
+    # a JSON web token
+    (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), MASK),
+    (re.compile(r"(?i)(authorization:\s*\w+\s+|\bbearer\s+)\S{6,}"), rf"\1{MASK}"),
+    # a query's parameter
+    (re.compile(r"(?i)([?&](?:[\w-]*(?:token|signature|secret|password|key)[\w-]*)=)[^\s&]+"), rf"\1{MASK}"),
+)
+
+
+class Mask:
+    """Masks a text. `environment` is where secrets are given, by variables that are named like them."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        found = {
+            line.strip() for name, value in environment.items() if SECRET.search(name) for line in value.splitlines()
+        }
+        values = sorted((value for value in found if len(value) >= SHORTEST), key=len, reverse=True)
+        self._values = re.compile("|".join(map(re.escape, values))) if values else None
+
+    def __call__(self, text: str) -> str:
+        if self._values is not None:
+            text = self._values.sub(MASK, text)
+        for shape, put in SHAPES:
+            text = shape.sub(put, text)
+        return text

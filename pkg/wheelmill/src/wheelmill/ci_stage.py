@@ -1,0 +1,66 @@
+"""What one job did: a stage file's content, and where it is written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from wheelmill import ci_limits
+from wheelmill.errors import InputError
+from wheelmill.store import write_atomic
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+StageName = Literal["build", "audit", "cover", "gpu"]
+Result = Literal["pass", "fail", "missing", "skipped"]
+STAGES: tuple[StageName, ...] = ("build", "audit", "cover", "gpu")
+
+
+class Outcome(BaseModel):
+    """What became of a wheel. `cause` says why it did not pass, and `excerpt` holds the end of the log."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: str
+    file: str | None = None
+    sha256: str | None = None
+    result: Result
+    seconds: float = 0.0
+    cause: str = ""
+    excerpt: str = ""
+
+
+class Stage(BaseModel):
+    """One stage of one job. `run` and `attempt` are GitHub's, 0 and 1 elsewhere: a later one replaces an earlier."""
+
+    model_config = ConfigDict(frozen=True)
+
+    version: Literal[1] = 1
+    stage: StageName
+    id: str
+    run: int = 0
+    attempt: int = 1
+    wheels: tuple[Outcome, ...] = Field(default=())
+
+
+def write(stage: Stage, folder: Path) -> Path:
+    """Write the stage file, in a folder that git takes for no source."""
+    if not folder.exists():
+        write_atomic(folder / ".gitignore", "*\n")
+    path = folder / f"{stage.stage}-{ci_limits.safe(stage.id)}.json"
+    write_atomic(path, stage.model_dump_json(indent=1) + "\n")
+    return path
+
+
+def read(path: Path) -> Stage:
+    """Raises InputError where the file is not what a stage writes."""
+    try:
+        return Stage.model_validate_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        reason = str(error).splitlines()[0]
+        raise InputError(
+            f"{path} is no report of a stage, so what that job did is not known: {reason}",
+            remedy="name folders that hold what `wheelmill ci run` wrote; download the artifact again",
+        ) from error
