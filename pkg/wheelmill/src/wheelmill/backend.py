@@ -125,7 +125,8 @@ def flags() -> dict[str, str]:
 def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path, load: Load = ONE) -> dict[str, str]:
     """What a build sees: what extension projects already read, and nothing else of the caller's."""
     # Paths of the build are mapped away, so that the same inputs give the same bytes wherever they lie.
-    mapped = shlex.quote(f"-ffile-prefix-map={work}=.")
+    places = {str(work): ".", str(torch): "torch", **({str(inputs.toolkit.home): "cuda"} if inputs.toolkit else {})}
+    mapped = [shlex.quote(f"-ffile-prefix-map={path}={name}") for path, name in places.items()]
     cmake = [f"-DTorch_ROOT={torch}", f"-DTorch_DIR={torch}/share/cmake/Torch"]
     env = {name: os.environ[name] for name in KEPT if name in os.environ} | flags()
     env |= {
@@ -158,9 +159,10 @@ def environ(step: Step, inputs: Inputs, python: Path, torch: Path, work: Path, l
             f"-DCUDAToolkit_ROOT={kit.home}",
         ]
     for name in ("CFLAGS", "CXXFLAGS"):
-        env[name] = f"{env.get(name, '')} {mapped}".lstrip()
+        env[name] = " ".join([env.get(name, ""), *mapped]).lstrip()
     threads = f" --threads={load.threads}" if load.threads > 1 else ""
-    env["NVCC_APPEND_FLAGS"] = f"{env.get('NVCC_APPEND_FLAGS', '')} -Xcompiler={mapped}{threads}".lstrip()
+    hosts = " ".join(f"-Xcompiler={option}" for option in mapped)
+    env["NVCC_APPEND_FLAGS"] = f"{env.get('NVCC_APPEND_FLAGS', '')} {hosts}{threads}".lstrip()
     env["CMAKE_ARGS"] = shlex.join(cmake)
     env["PATH"] = os.pathsep.join([*path, env.get("PATH", os.defpath)])
     return env

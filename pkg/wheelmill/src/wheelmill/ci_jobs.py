@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from wheelmill.model import Plan, Step
 
 KEY = 16
+MOST, OUTPUTS = ci_limits.number("matrix-jobs"), ci_limits.number("job-outputs")
+FIXED = 1000  # of the outputs, for their names and what is around the jobs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +37,7 @@ class Options:
     """At most `jobs` of each matrix, at most `per_job` wheels each. `gpus` are capabilities such as `9.0`."""
 
     gpus: tuple[str, ...] = ()
-    jobs: int = 256
+    jobs: int = MOST
     per_job: int = 8
 
 
@@ -185,7 +187,7 @@ def has_code(words: Sequence[str], capability: str) -> bool:
 
 
 def _fits(jobs: Sequence[Job], options: Options) -> bool:
-    most = min(options.jobs, ci_limits.number("matrix-jobs"))
+    most = min(options.jobs, MOST)
     return len(jobs) <= most and sum(len(gpus) for _, gpus in jobs) <= most
 
 
@@ -197,7 +199,7 @@ def _weight(job: Job) -> int:
 
 def _packed(jobs: Sequence[Job], options: Options) -> Iterator[list[Job]]:
     """The jobs in order, a list a workflow run, each as full as its limits allow."""
-    most, room = min(options.jobs, ci_limits.number("matrix-jobs")), ci_limits.number("job-outputs") - FIXED
+    most, room = min(options.jobs, MOST), OUTPUTS - FIXED
     members: list[Job] = []
     gpus = size = 0
     for job in jobs:
@@ -205,7 +207,7 @@ def _packed(jobs: Sequence[Job], options: Options) -> Iterator[list[Job]]:
         if more > most or weight > room:
             raise InputError(
                 f"the job {job[0].id} with {len(job[0].wheels)} wheels and {more} GPUs is beyond what GitHub allows: "
-                f"{most} jobs of a matrix, {ci_limits.number('job-outputs')} bytes of outputs",
+                f"{most} jobs of a matrix, {OUTPUTS} bytes of outputs",
                 remedy="put fewer wheels in a job (--per-job), or name fewer GPUs",
             )
         if members and (len(members) + 1 > most or gpus + more > most or size + weight > room):
@@ -215,10 +217,6 @@ def _packed(jobs: Sequence[Job], options: Options) -> Iterator[list[Job]]:
         gpus, size = gpus + more, size + weight
     if members:
         yield members
-
-
-# Room for the names of the outputs and what is around the jobs.
-FIXED = 1000
 
 
 def to_json(part: Part) -> dict[str, Any]:
@@ -236,10 +234,10 @@ def outputs(part: Part) -> dict[str, str]:
         "parts": str(part.parts),
         "next": str(part.part + 1) if part.part < part.parts else "",
     }
-    size, most = sum(ci_limits.utf16(name + value) for name, value in made.items()), ci_limits.number("job-outputs")
-    if size > most:
+    size = sum(ci_limits.utf16(name + value) for name, value in made.items())
+    if size > OUTPUTS:
         raise InputError(
-            f"the job matrix takes {size} bytes of a job's outputs, and GitHub allows {most}",
+            f"the job matrix takes {size} bytes of a job's outputs, and GitHub allows {OUTPUTS}",
             remedy="put fewer jobs in a workflow run (--jobs), and the rest in further parts (--part)",
         )
     return made

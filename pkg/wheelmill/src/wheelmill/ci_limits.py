@@ -32,7 +32,7 @@ def _table() -> dict[str, dict[str, str | int]]:
 
 def safe(text: str) -> str:
     """`text` as it is where an artifact, a file and a cache may be named so; else shortened, with a digest of it."""
-    clean = UNSAFE.sub("_", text).lstrip(".-")
+    clean = UNSAFE.sub("_", text).lstrip(".-") or "unnamed"
     if clean == text and len(text) <= LONGEST:
         return text
     return f"{clean[: LONGEST - 17]}-{digest(text)[:16]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 WORST = ("fail", "missing", "skipped", "pass")
 MARKS = {"pass": "✓", "fail": "✗ fail", "missing": "missing", "skipped": "skipped", "": ""}
+SM = re.compile(r"sm_\d{2,3}")
+# What a runner would take for a command of the step that prints it.
+COMMAND = re.compile(r"^(\s*):(?=:)|##(?=\[)", re.MULTILINE)
 NEVER = "no job reported it"
 
 
@@ -105,7 +109,18 @@ def join(stages: Iterable[Stage], plans: Sequence[Planned] = ()) -> Report:
             [*(wheel for plan in plans for job in plan.build for wheel in job.wheels), *(wheel for wheel, _ in cells)]
         )
     )
-    return Report(rows=rows, columns=columns, cells=cells | _unreported(cells, columns, plans))
+    return Report(rows=rows, columns=columns, cells=_reached(cells) | _unreported(cells, columns, plans))
+
+
+def _reached(cells: dict[tuple[str, str], Outcome]) -> dict[tuple[str, str], Outcome]:
+    """The cells, where a later stage that misses what was not built is skipped: one fault is told once."""
+    unbuilt = {wheel for (wheel, column), one in cells.items() if column == "build" and one.result != "pass"}
+    return {
+        at: one.model_copy(update={"result": "skipped"})
+        if at[0] in unbuilt and at[1] != "build" and one.result == "missing"
+        else one
+        for at, one in cells.items()
+    }
 
 
 def _worse(one: Outcome, other: Outcome) -> bool:
@@ -117,7 +132,7 @@ def _column(stage: Stage) -> str:
 
 
 def _gpu_column(sm: str) -> str:
-    return f"gpu {sm}" if sm.startswith("sm_") else "gpu"
+    return f"gpu {sm}" if SM.fullmatch(sm) else "gpu"
 
 
 def _columns(found: Iterable[str]) -> tuple[str, ...]:
@@ -186,7 +201,12 @@ def text(report: Report) -> str:
     for fault in report.faults:
         out += ["", f"{fault.outcome.id}: {fault.column} {fault.outcome.result}: {fault.outcome.cause}"]
         out += [f"    {line}" for line in fault.outcome.excerpt.splitlines()]
-    return "\n".join([*out, "", summary(report)])
+    return _inert(ci_stage.plain("\n".join([*out, "", summary(report)])))
+
+
+def _inert(text: str) -> str:
+    """The text with no line that a CI system's runner acts on: it holds what other jobs wrote."""
+    return COMMAND.sub(lambda found: f"{found[1]}: " if found[1] is not None else "# #", text)
 
 
 def markdown(report: Report, title: str, room: int | None = None) -> str:
@@ -204,9 +224,10 @@ def markdown(report: Report, title: str, room: int | None = None) -> str:
 def _told(report: Report) -> Iterator[str]:
     for fault in report.faults:
         outcome = fault.outcome
-        yield f"\n**{escaped(outcome.id)}**: {fault.column} {outcome.result}: {escaped(outcome.cause)}"
+        cause = " ".join(ci_stage.plain(outcome.cause).split())
+        yield f"\n**{escaped(outcome.id)}**: {fault.column} {outcome.result}: {escaped(cause)}"
         if outcome.excerpt:
-            inside = outcome.excerpt.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+            inside = ci_stage.plain(outcome.excerpt).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
             yield f"\n<details><summary>log</summary><pre>\n{inside}\n</pre></details>"
 
 

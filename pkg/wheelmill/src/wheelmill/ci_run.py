@@ -27,6 +27,8 @@ LINES = 20
 WIDEST = 400  # characters of a line of an excerpt
 TOLD = "error: "
 REMEDY = "  what to do: "
+BUILD, AUDIT = "build.json", "audit.sarif"
+LEVELS = ("error", "warning", "note", "none")
 SUMMING = re.compile(r"\d+ of \d+ wheels failed")
 
 
@@ -47,8 +49,14 @@ class Job:
     attempt: int = 1
 
 
-def run(job: Job) -> tuple[Stage, int]:
-    """Call the stage's verb for each wheel, and return what became of them with the worst of the exit codes.
+def written(job: Job) -> list[Stage]:
+    """What the job's stage file tells so far."""
+    path = ci_stage.path_of(job.out, job.stage, job.id)
+    return [ci_stage.read(path)] if path.exists() else []
+
+
+def run(job: Job) -> int:
+    """Call the stage's verb for each wheel, and return the worst of the exit codes.
 
     The stage file is written before the first wheel and after each, so a job that is killed has told what it did.
     """
@@ -65,14 +73,13 @@ def run(job: Job) -> tuple[Stage, int]:
     except KeyboardInterrupt:
         _keep(job, done, "the job was stopped before this wheel was done")
         raise
-    return _keep(job, done), worst
+    return worst
 
 
-def _keep(job: Job, done: Sequence[Outcome], why: str = "the job ended before this wheel was done") -> Stage:
+def _keep(job: Job, done: Sequence[Outcome], why: str = "the job ended before this wheel was done") -> None:
     rest = [Outcome(id=wheel, result="missing", cause=why) for wheel in job.wheels[len(done) :]]
     stage = Stage(stage=job.stage, id=job.id, run=job.run, attempt=job.attempt, wheels=(*done, *rest))
     ci_stage.write(stage, job.out)
-    return stage
 
 
 def files(dist: Path) -> dict[str, Path]:
@@ -88,6 +95,8 @@ def files(dist: Path) -> dict[str, Path]:
 
 def _wheel(job: Job, wheel: str, found: dict[str, Path]) -> tuple[Outcome, int]:
     file = found.get(wheel)
+    if job.stage == "gpu" and wheel.startswith("cpu-"):
+        return Outcome(id=wheel, result="skipped", cause="it is for the CPU"), 0
     if job.stage != "build" and file is None:
         job.tell(f"{wheel}: there is no file of it in {job.dist}")
         cause = f"{job.dist} holds no file of it: its build failed, or the artifact was not downloaded"
@@ -123,7 +132,7 @@ def _call(job: Job, wheel: str, file: Path | None) -> tuple[int, str, str]:
         lines: deque[str] = deque(maxlen=1000)
 
         def each(line: str) -> None:
-            shown = job.mask(line)
+            shown = job.mask(ci_stage.plain(line))
             lines.append(shown)
             out.write(shown + "\n")
             job.tell(shown)
@@ -131,9 +140,10 @@ def _call(job: Job, wheel: str, file: Path | None) -> tuple[int, str, str]:
         status = proc.follow([sys.executable, "-m", "wheelmill", *arguments], each=each, output=answer)
         # A status below 0 is the signal that ended it, as a shell counts them.
         code = status if status >= 0 else 128 - status
-        said = job.mask(_answered(answer)) if answer else ""
+        said = _answered(job.stage, Path(folder)) if code else []
     text = list(lines)
-    return code, _clipped(cause_of(said.splitlines() or _error(text), code)), excerpt_of(text)
+    cause = job.mask(ci_stage.plain(cause_of(said or _error(text), code)))
+    return code, _clipped(cause), excerpt_of(text)
 
 
 def _arguments(job: Job, wheel: str, file: Path | None, folder: Path) -> tuple[list[str], Path | None]:
@@ -142,22 +152,35 @@ def _arguments(job: Job, wheel: str, file: Path | None, folder: Path) -> tuple[l
     match job.stage:
         case "build":
             build = ["build", wheel, *matrix, "--no-prove", "--out", str(job.dist), "--json", *job.options]
-            return build, folder / "build.json"
+            return build, folder / BUILD
         case "audit":
-            return ["audit", str(file), *matrix, "--expect", wheel, *job.options], None
+            sarif = ["--sarif", str(folder / AUDIT)]
+            return ["audit", str(file), *matrix, "--expect", wheel, *sarif, *job.options], None
         case "cover":
             return ["cover", str(file), *matrix, *job.options], None
         case "gpu":
             return ["test", str(file), *matrix, "--require-gpu", *job.options], None
 
 
-def _answered(answer: Path) -> str:
-    """The error that `build --json` tells; empty where it tells none."""
+def _answered(stage: StageName, folder: Path) -> list[str]:
+    """The lines of the error that the verb told as JSON or SARIF; none where it told none."""
     try:
-        rows: list[dict[str, Any]] = json.loads(answer.read_bytes())["wheels"]
-        return str(rows[0]["error"] or "")
+        match stage:
+            case "build":
+                return str(json.loads((folder / BUILD).read_bytes())["wheels"][0]["error"] or "").splitlines()
+            case "audit":
+                return _found(json.loads((folder / AUDIT).read_bytes())["runs"][0]["results"])
+            case _:
+                return []
     except (OSError, ValueError, LookupError, TypeError):
-        return ""
+        return []
+
+
+def _found(results: Sequence[dict[str, Any]]) -> list[str]:
+    """The first finding of the gravest kind, of those that are not waived."""
+    counted = [one for one in results if not one.get("suppressions")]
+    worst = min(counted, key=lambda one: LEVELS.index(one["level"]))
+    return [f"{worst['ruleId']}: {' '.join(worst['message']['text'].split())}"]
 
 
 def _error(lines: Sequence[str]) -> list[str]:
@@ -180,7 +203,12 @@ def cause_of(said: Sequence[str], code: int) -> str:
 
 
 def excerpt_of(lines: Sequence[str]) -> str:
-    return "\n".join(_clipped(line) for line in [line for line in lines if line.strip()][-LINES:])
+    return "\n".join(_clipped(line) for line in [line for line in lines if _says(line)][-LINES:])
+
+
+def _says(line: str) -> bool:
+    """Whether a line holds anything for a reader: not one that folds a log."""
+    return bool(line.strip()) and not line.startswith(("::group::", "::endgroup::"))
 
 
 def _clipped(line: str) -> str:
@@ -193,5 +221,6 @@ def gathered(stages: Sequence[Path]) -> Iterator[Stage]:
         if not folder.is_dir():
             raise InputError(f"{folder} is no folder", remedy="name the folders into which the reports were downloaded")
         for path in sorted(folder.rglob("*.json")):
-            if path.name.startswith(tuple(f"{name}-" for name in ci_stage.STAGES)):
+            # What lies beside a wheel is none, whatever the project's name.
+            if path.name.startswith(tuple(f"{name}-" for name in ci_stage.STAGES)) and ".whl." not in path.name:
                 yield ci_stage.read(path)

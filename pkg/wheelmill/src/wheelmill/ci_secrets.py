@@ -1,4 +1,4 @@
-"""Hides what must not be published: values of variables that are named like secrets, and what is shaped like a token."""
+"""Hides what must not be published: values of variables named like secrets, and what is shaped like a token."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MASK = "***"
 SHORTEST = 6  # what is shorter would mask parts of ordinary words
 SECRET = re.compile(
-    r"token|secret|passw|passphrase|credential|private|apikey|(^|_)(key|auth|pat|pwd|cookie)(_|$)", re.I
+    r"token|secret|passw|passphrase|credential|private|apikey|(^|_)(key|auth|pat|pwd|cookie)(_|$)", re.IGNORECASE
 )
 SHAPES = (
     # a user and password, or a token, within an address

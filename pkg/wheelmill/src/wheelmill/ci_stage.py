@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +16,14 @@ if TYPE_CHECKING:
 
 StageName = Literal["build", "audit", "cover", "gpu"]
 Result = Literal["pass", "fail", "missing", "skipped"]
+# Colours and other controls, which a terminal or a page would act on.
+CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 STAGES: tuple[StageName, ...] = ("build", "audit", "cover", "gpu")
+
+
+def plain(text: str) -> str:
+    """The text without controls, line breaks and tabs apart."""
+    return CONTROL.sub("", text)
 
 
 class Outcome(BaseModel):
@@ -45,11 +53,15 @@ class Stage(BaseModel):
     wheels: tuple[Outcome, ...] = Field(default=())
 
 
+def path_of(folder: Path, stage: StageName, job: str) -> Path:
+    return folder / f"{stage}-{ci_limits.safe(job)}.json"
+
+
 def write(stage: Stage, folder: Path) -> Path:
     """Write the stage file, in a folder that git takes for no source."""
-    if not folder.exists():
+    if not (folder / ".gitignore").exists():
         write_atomic(folder / ".gitignore", "*\n")
-    path = folder / f"{stage.stage}-{ci_limits.safe(stage.id)}.json"
+    path = path_of(folder, stage.stage, stage.id)
     write_atomic(path, stage.model_dump_json(indent=1) + "\n")
     return path
 

@@ -11,6 +11,7 @@ from packaging.utils import parse_wheel_filename
 
 from wheelmill import auto, container, facts, folder, matrix, plan, project, report, sandbox
 from wheelmill import build as engine
+from wheelmill import compiler_cache as caching
 from wheelmill.cli_site import container_options, container_settings
 from wheelmill.errors import WheelmillError
 from wheelmill.local import Local
@@ -67,6 +68,12 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
     help="Prove in the first cell that is available, in one for each torch, or in all.",
 )
 @click.option("--repro", is_flag=True, help="Build each wheel a second time too; other bytes are an error.")
+@click.option(
+    "--compiler-cache",
+    type=PATH,
+    envvar="WHEELMILL_COMPILER_CACHE",
+    help="A folder that keeps what compilers made, for later builds; at most 2 GiB.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print what became of each wheel as JSON.")
 def build(  # noqa: PLR0913  a verb has as many as it has options
     *,
@@ -83,6 +90,7 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
     prove: bool,
     scope: engine.Scope,
     repro: bool,
+    compiler_cache: Path | None,
     as_json: bool,
     **where: Any,
 ) -> None:
@@ -97,7 +105,7 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
     kept.lock_file, kept.adds_to_lock = lock_file or wanted.root / NAME, lock
     sandbox.sweep_left(kept)
     stated = wanted.project
-    outputs = [kept.root, out, site, matrix_path, kept.lock_file]
+    outputs = [kept.root, out, site, matrix_path, kept.lock_file, *([compiler_cache] if compiler_cache else [])]
     source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)
     settings = container_settings(**where)
     with report.choose([step.wheel.id for step in todo.steps]) as reporter:
@@ -109,11 +117,15 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
             executor=executor_of(executor, Local(toolkit), settings, kept),
             reporter=reporter,
             same_major=same_major or wanted.toolkit_minor == "same-major",
+            cache=caching.open_folder(compiler_cache, kept.root, reporter.note),
         )
         outcomes = engine.run(todo, shared, out, scope=scope if prove else None, repeat=repro)
+        if shared.cache is not None:
+            reporter.note(shared.cache.told())
     pages = _index(outcomes, out, site)
     if as_json:
-        click.echo(json.dumps(engine.to_json(outcomes), indent=1))
+        cached = {"compiler_cache": shared.cache.to_json() if shared.cache else None} if compiler_cache else {}
+        click.echo(json.dumps({**engine.to_json(outcomes), **cached}, indent=1))
     elif pages:
         click.echo(f"\nThe index is {site}; install with\n")
         for command in engine.commands(outcomes, pages, _name(outcomes)):

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wheelmill import ci_github, ci_jobs, ci_stage, facts, matrix
+from wheelmill import ci_change, ci_github, ci_jobs, ci_stage, facts, matrix
 from wheelmill import plan as planning
 from wheelmill.errors import GateError, InputError, WheelmillError
 
 if TYPE_CHECKING:
-    from wheelmill.ci_jobs import Part
-    from wheelmill.model import Plan
+    from wheelmill.ci_jobs import Build, Gpu, Part
 
 CAPABILITY = re.compile(r"(?:sm_)?(\d{1,2})\.?(\d)")
+ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 OPTIONS = "wheelmill.ci.options"
@@ -60,9 +60,13 @@ def ci() -> None:
 @click.option("--scope", type=click.Choice(["all", "change"]), default="all", show_default=True)
 @click.option("--since", metavar="REF", help="change: the commit that the change is against.")
 @click.option("--gpu", "gpus", multiple=True, metavar="SM", help="Test on GPUs of that SM too, such as 9.0 or sm_90.")
-@click.option("--jobs", type=click.IntRange(1, 256), default=256, show_default=True, help="Jobs of a matrix.")
+@click.option(
+    "--jobs", type=click.IntRange(1, ci_jobs.MOST), default=ci_jobs.MOST, show_default=True, help="Jobs of a matrix."
+)
 @click.option("--per-job", type=click.IntRange(min=1), default=8, show_default=True, help="Wheels of a job at most.")
 @click.option("--part", type=click.IntRange(min=1), default=1, show_default=True, help="Which workflow run's jobs.")
+@click.option("--write", is_flag=True, help="Write the workflow of this project, and do nothing else.")
+@click.option("--check", is_flag=True, help="Say whether the workflow is what this engine writes; 1 where it is not.")
 @click.option("--json", "as_json", is_flag=True, help="Print the jobs as JSON.")
 @click.option("--github", is_flag=True, help="Write them as outputs of this step of a workflow.")
 def jobs(*, select: tuple[str, ...], matrix_path: Path, as_json: bool, github: bool, **asked: Any) -> None:
@@ -70,6 +74,11 @@ def jobs(*, select: tuple[str, ...], matrix_path: Path, as_json: bool, github: b
 
     A pull request builds a small set of them: --scope change. Words in one argument count as several.
     """
+    if asked["write"] or asked["check"]:
+        from wheelmill import ci_template
+
+        click.echo(ci_template.write(matrix_path) if asked["write"] else ci_template.check(matrix_path))
+        return
     part = _part(matrix_path, _words(select), asked)
     if github:
         ci_github.output(ci_jobs.outputs(part))
@@ -90,11 +99,16 @@ def _part(path: Path, select: tuple[str, ...], asked: dict[str, Any]) -> Part:
     wanted = matrix.load(path)
     known = facts.load(wanted.facts)
     made = planning.make(wanted, known, select)
+    inputs = ci_known.gather(wanted, list(dict.fromkeys(wheel.cuda for wheel in made.wheels)))
     if asked["scope"] == "change":
-        made = _changed(made)
+        from wheelmill import ci_since
+
+        before, change = ci_since.read(wanted, asked["since"], inputs.sources)
+        made = ci_change.narrowed(made, before, change)
     elif asked["since"]:
         raise InputError("--since says what a change is against", remedy="add --scope change, or leave it out")
-    inputs = ci_known.gather(wanted, list(dict.fromkeys(wheel.cuda for wheel in made.wheels)))
+    if not made.steps:
+        raise InputError(f"{path} plans no wheel", remedy="`wheelmill plan --explain` says why each was dropped")
     options = ci_jobs.Options(gpus=capabilities(asked["gpus"]), jobs=asked["jobs"], per_job=asked["per_job"])
     found = ci_jobs.parts(made, ci_jobs.identities(made, known, inputs), options)
     if asked["part"] > len(found):
@@ -102,17 +116,14 @@ def _part(path: Path, select: tuple[str, ...], asked: dict[str, Any]) -> Part:
             f"there is no part {asked['part']}: these jobs are {len(found)} workflow runs",
             remedy=f"name a part from 1 to {len(found)}",
         )
-    return found[asked["part"] - 1]
-
-
-def _changed(made: Plan) -> Plan:
-    return made
+    part: Part = found[asked["part"] - 1]
+    return part
 
 
 def capabilities(texts: tuple[str, ...]) -> tuple[str, ...]:
     """`9.0`, `sm_90`, `90`, several in one argument or a JSON list of them, as `9.0`. Raises InputError for others."""
     found: dict[str, None] = {}
-    for word in (word for text in texts for word in re.split(r"[\s,\[\]\"]+", text) if word):
+    for word in (word for text in texts for word in re.split(r"[\s,\[\]\"']+", text) if word):
         match = CAPABILITY.fullmatch(word)
         if match is None:
             raise InputError(f"{word!r} is no SM", remedy="write it as 9.0 or sm_90, or as a JSON list of those")
@@ -121,7 +132,8 @@ def capabilities(texts: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _show(part: Part) -> None:
-    for job in (*part.build, *part.gpu):
+    every: tuple[Build | Gpu, ...] = (*part.build, *part.gpu)
+    for job in every:
         click.echo(f"{job.id}  {job.key}  {' '.join(job.wheels)}")
     click.echo(_counted(part))
 
@@ -156,7 +168,7 @@ class StageError(WheelmillError):
 @click.option("--id", "id_", metavar="ID", help="The job's id, which the stage file is named by. Default: the wheels'.")
 @click.option("--options", "text", default="", metavar="TEXT", help="Options of the verb in one text, as a shell has.")
 @click.pass_context
-def run(ctx: click.Context, *, stage: ci_stage.StageName, wheels: tuple[str, ...], text: str, **asked: Any) -> None:
+def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, ...], text: str, **asked: Any) -> None:
     """Run one stage for the wheels of a job, each whatever becomes of the others, and write what became of them.
 
     Options after -- go to the verb: build, audit, cover, or test for gpu.
@@ -165,8 +177,11 @@ def run(ctx: click.Context, *, stage: ci_stage.StageName, wheels: tuple[str, ...
     from wheelmill.ci_secrets import Mask
 
     named = _words(wheels)
-    if not named:
-        raise InputError("no wheel is named", remedy="name the ids of the job's wheels, as `wheelmill ci` prints them")
+    if not named or not all(map(ID.fullmatch, named)):
+        raise InputError(
+            f"{' '.join(named)!r} is no list of wheels' ids",
+            remedy="name each of the job's wheels by its id, as `wheelmill ci` prints them",
+        )
     run_, attempt = ci_github.attempt()
     job = ci_run.Job(
         stage=stage,
@@ -175,16 +190,18 @@ def run(ctx: click.Context, *, stage: ci_stage.StageName, wheels: tuple[str, ...
         matrix=asked["matrix_path"],
         dist=asked["dist"],
         out=asked["out"],
-        options=(*shlex.split(text), *ctx.meta[OPTIONS]),
+        options=(*_split(text), *ctx.meta[OPTIONS]),
         mask=Mask(os.environ),
         tell=lambda line: click.echo(line, err=True),
         run=run_,
         attempt=attempt,
     )
-    made, code = ci_run.run(job)
-    report = ci_report.join([made])
-    ci_github.summary(ci_report.markdown(report, f"{stage} {job.id}", ci_github.room()))
-    click.echo(ci_report.text(report))
+    try:
+        code = ci_run.run(job)
+    finally:  # a job that is stopped tells how far it came
+        report = ci_report.join(ci_run.written(job))
+        ci_github.summary(ci_report.markdown(report, f"{stage} {job.id}", ci_github.room()))
+        click.echo(ci_report.text(report))
     if code:
         faults = report.faults
         failure = StageError(
@@ -194,6 +211,13 @@ def run(ctx: click.Context, *, stage: ci_stage.StageName, wheels: tuple[str, ...
         )
         failure.exit_code = code  # type: ignore[misc]
         raise failure
+
+
+def _split(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise InputError(f"--options cannot be split as a shell would: {error}", remedy="close its quotes") from error
 
 
 @ci.command("report")

@@ -12,7 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wheelmill import backend, engine, fetch, image_choice, image_inside, proc, project, repair, sandbox, toolkit
+from wheelmill import (
+    backend,
+    compiler_cache,
+    engine,
+    fetch,
+    image_choice,
+    image_inside,
+    proc,
+    project,
+    repair,
+    sandbox,
+    toolkit,
+)
 from wheelmill.errors import BuildError, MissingError
 from wheelmill.inputs import extended, pinned, serves_any_python, torch_headers
 from wheelmill.store import digest
@@ -78,13 +90,15 @@ class Docker:
     def wheel(self, step: Step, site: Site, inputs: Inputs, clock: Clock, log: Path) -> Path:
         with clock.part("environment"):
             mounts = _mounts(step, site, inputs, log)
-        with clock.part("compile"):
+        cache, row, work = site.cache, step.wheel.id, clock.work
+        with clock.part("compile"), compiler_cache.contained(cache, row, inputs, sandbox.INPUTS, work) as cached:
             limits = sandbox.limits(self.client, self.settings.memory)
+            mounts |= {name: sandbox.readable(path, always=True) for name, path in cached.mounts.items()}
 
             def attempt(load: backend.Load) -> Path:
                 work = clock.work / f"jobs-{load.jobs}-{load.threads}"
-                args = sandbox.create_args(site.store, mounts, work, limits)
-                config = _config(_environment(step, site, inputs, load), inputs, args)
+                args = sandbox.create_args(site.store, mounts, work, limits, cached.writable)
+                config = _config(cached.environ(_environment(step, site, inputs, load)), inputs, args)
                 return _build(self.client, config, site, work, log)
 
             load = backend.load(site.project.compiled, len(step.wheel.sm), memory=limits.memory, cores=limits.cores)

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from wheelmill import backend, fetch, repair, toolkit
+from wheelmill import backend, compiler_cache, fetch, repair, toolkit
 from wheelmill.inputs import extended, pinned, serves_any_python, torch_headers
 from wheelmill.interpreters import ENGINE_PYTHON
 from wheelmill.store import digest
@@ -39,11 +39,12 @@ class Local:
             python = _build_environment(site, inputs, log)
         with clock.part("torch"):
             torch = _torch_root(step, site, inputs, python, log)
-        with clock.part("compile"):
+        store, row = site.store.root, step.wheel.id
+        with clock.part("compile"), compiler_cache.local(site.cache, row, inputs, store, clock.work) as cached:
 
             def attempt(load: backend.Load) -> Path:
                 work = clock.work / f"jobs-{load.jobs}-{load.threads}"
-                env = backend.environ(step, inputs, python, torch, work, load)
+                env = cached(backend.environ(step, inputs, python, torch, work, load))
                 return backend.Backend(site.project, python, env, work, log).wheel()
 
             load = backend.load(site.project.compiled, len(step.wheel.sm))

@@ -8,6 +8,7 @@ import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from wheelmill import backend, engine, proc, project
@@ -70,8 +71,14 @@ def security(limits: Limits | None) -> list[str]:
     return ["no-new-privileges", *(["label=disable"] if limits is not None and limits.labelled else [])]
 
 
-def create_args(store: Store, mounts: Mapping[str, Path], work: Path, limits: Limits) -> list[str]:
-    """The arguments of `docker create` for a build."""
+def create_args(
+    store: Store,
+    mounts: Mapping[str, Path],
+    work: Path,
+    limits: Limits,
+    writable: Mapping[Path, Path] = MappingProxyType({}),
+) -> list[str]:
+    """The arguments of `docker create` for a build; `writable` are folders by their places in the container."""
     closed = ["--network=none", "--cap-drop=ALL", f"--pids-limit={PROCESSES}"]
     closed += [f"--security-opt={option}" for option in security(limits)]
     bounds = [f"--memory={limits.memory}", f"--memory-swap={limits.memory}"]
@@ -81,6 +88,7 @@ def create_args(store: Store, mounts: Mapping[str, Path], work: Path, limits: Li
         ",".join(["type=bind", _field(f"source={path}"), f"target={INPUTS / name}", "readonly"])
         for name, path in mounts.items()
     ]
+    rows += [",".join(["type=bind", _field(f"source={path}"), f"target={name}"]) for name, path in writable.items()]
     return [
         *(*closed, *bounds),
         *(f"--mount={row}" for row in rows),

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelmill.audit import Report
+    from wheelmill.compiler_cache import Cache
     from wheelmill.facts import Facts
     from wheelmill.findings import Finding
     from wheelmill.inputs import Inputs
@@ -61,6 +62,7 @@ class Site:
     executor: Executor
     reporter: Reporter
     same_major: bool = False
+    cache: Cache | None = None
 
 
 @dataclass(slots=True)
