@@ -107,18 +107,27 @@ def test_a_job_that_is_stopped_tells_how_far_it_came(folder: Path) -> None:
     assert "| cpu-torch2.14 | missing |" in (folder / "summary").read_text()
 
 
-def test_a_job_without_its_files_or_a_gpu_says_so(folder: Path) -> None:
+def test_a_job_without_its_files_says_so(folder: Path) -> None:
     (folder / "plan.json").write_text(ci(folder / "slow", "--json").stdout)
-    done = ci(folder / "slow", "run", "gpu", "cpu-torch2.14", "--out", folder / "reports")
-    assert done.returncode == 3
+    for stage, code in (("audit", 3), ("gpu", 0)):
+        done = ci(folder / "slow", "run", stage, "cpu-torch2.14", "--out", folder / "reports")
+        assert done.returncode == code, done.stderr
     report = ci(folder, "report", folder / "reports", "--plan", folder / "plan.json", "--json")
     assert report.returncode == 1
     told = json.loads(report.stdout)
     assert [(one["id"], one["stage"]) for one in told["faults"]] == [
         ("cpu-torch2.13", "build"),
         ("cpu-torch2.14", "build"),
-        ("cpu-torch2.14", "gpu"),
     ]
+    assert told["wheels"][1]["stages"]["audit"]["result"] == "skipped"
+    assert told["wheels"][1]["stages"]["gpu"] == {
+        "file": None,
+        "sha256": None,
+        "result": "skipped",
+        "seconds": 0.0,
+        "cause": "it is for the CPU",
+        "excerpt": "",
+    }
 
 
 def test_a_change_is_read_from_git(folder: Path) -> None:

@@ -31,8 +31,8 @@ VERBS = {
     "which": "cli_which",
     "publish": "cli_publish",
     "key": "cli_key",
-    "images": "cli_images",
     "ci": "cli_ci",
+    "images": "cli_images",
 }
 # A command whose name would hide a module has a line below it.
 NAMES = {"which": "which_"}

@@ -109,7 +109,7 @@ def join(stages: Iterable[Stage], plans: Sequence[Planned] = ()) -> Report:
             [*(wheel for plan in plans for job in plan.build for wheel in job.wheels), *(wheel for wheel, _ in cells)]
         )
     )
-    return Report(rows=rows, columns=columns, cells=_reached(cells) | _unreported(cells, columns, plans))
+    return Report(rows=rows, columns=columns, cells=_reached(cells | _unreported(cells, columns, plans)))
 
 
 def _reached(cells: dict[tuple[str, str], Outcome]) -> dict[tuple[str, str], Outcome]:

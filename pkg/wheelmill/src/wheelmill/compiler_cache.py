@@ -12,7 +12,6 @@ import os
 import re
 import shlex
 import shutil
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from importlib import metadata
@@ -30,14 +29,9 @@ if TYPE_CHECKING:
 MARK, VERSION = "wheelmill-compiler-cache.json", 1
 SIZE = "2Gi"
 SCRIPTS = Path(__file__).parent / "launchers"
-# What of ccache's log of results counts; the scripts add the last, for a compile that it failed at or may not see.
-RESULTS = {
-    "direct_cache_hit": "hits",
-    "preprocessed_cache_hit": "hits",
-    "cache_miss": "misses",
-    "failed": "failed",
-    "passed": "passed",
-}
+# ccache's log of results has a line `# FILE` for each look-up, and what came of it below; the scripts add theirs.
+LOOKED_UP = "# "
+HITS = ("direct_cache_hit", "preprocessed_cache_hit")
 # Launchers' paths go into CC, which is split at spaces, and into lists that are split at colons.
 PLAIN = re.compile(r"[\w./+@=-]+")
 
@@ -167,9 +161,9 @@ def open_to_others(cache: Cache) -> None:
 
 
 def prepare(cache: Cache, folder: Path, compiler: Compiler, nvcc: Path | None) -> None:
-    """Put into `folder` what a build calls: ccache, `launch`, and in `as` a script for each compiler by its name."""
-    (folder / "as").mkdir(parents=True)
-    (folder / "compilers").mkdir()
+    """Put into `folder` what a build calls: ccache, `launch`, and in `as` a script a compiler, by its name."""
+    for name in ("as", "compilers", "named"):
+        (folder / name).mkdir(parents=True)
     shutil.copy2(cache.program, folder / "ccache")
     for name in ("launch", "compile"):
         shutil.copy2(SCRIPTS / name, folder / name)
@@ -179,6 +173,7 @@ def prepare(cache: Cache, folder: Path, compiler: Compiler, nvcc: Path | None) -
         script = folder / "as" / name
         script.write_text(f'#!/usr/bin/env bash\nexec "${{0%/as/*}}/launch" {shlex.quote(program)} "$@"\n')
         script.chmod(0o755)
+        (folder / "named" / name).write_text(program)
         if not (folder / "compilers" / name).exists():
             (folder / "compilers" / name).symlink_to("../compile")
 
@@ -207,8 +202,9 @@ def environ(env: Mapping[str, str], places: Places, inputs: Inputs, compiler: Co
         "CCACHE_TEMPDIR": str(places.temporary),
         "CCACHE_BASEDIR": str(places.base),
         "CCACHE_NOHASHDIR": "1",
+        # A link to a file of a toolkit changes its ctime, and stores are full of them.
+        "CCACHE_SLOPPINESS": "include_file_ctime",
         "WHEELMILL_HOST_IDENTITY": inputs.compiler.identity,
-        "WHEELMILL_NVCC_NAME": Path(nvcc).name if nvcc else "",
         "WHEELMILL_MOVING": "\n".join(map(str, places.moving)),
     }
     if nvcc and inputs.toolkit:
@@ -224,8 +220,10 @@ def count(log: Path) -> Tally:
         lines = (log / "results").read_text(errors="replace").split("\n")
     except OSError:
         return Tally()
-    found = Counter(RESULTS[line] for line in lines if line in RESULTS)
-    return Tally(**found)
+    hits = sum(line in HITS for line in lines)
+    looked_up = sum(line.startswith(LOOKED_UP) for line in lines)
+    failed, passed = lines.count("failed"), lines.count("passed")
+    return Tally(hits=hits, misses=max(looked_up - hits, 0), failed=failed, passed=passed)
 
 
 Changes = Callable[[dict[str, str]], dict[str, str]]
