@@ -160,6 +160,13 @@ def containers(session: nox.Session) -> None:
 
 
 @nox.session
+def workflows(session: nox.Session) -> None:
+    """The workflows themselves, run by act: each job in a container, on a machine without GitHub and without a GPU."""
+    install(session, "tests", "workflows", extras=EXTRAS)
+    session.run("pytest", *(session.posargs or ["tests/workflows"]))
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style of Python, C++, CUDA, Dockerfiles, scripts and workflows."""
     install(session, "lint")

@@ -30,7 +30,9 @@ def main() -> None:
     searched = [found(line.strip(), hidden=hidden) for line in os.environ["PATHS"].splitlines() if line.strip()]
     files = [file for _, some in searched for file in some]
     if not files:
-        print(f"::{os.environ['NONE_FOUND'].replace('warn', 'warning')}::no files were found with {os.environ['PATHS']}")
+        print(
+            f"::{os.environ['NONE_FOUND'].replace('warn', 'warning')}::no files were found with {os.environ['PATHS']}"
+        )
         sys.exit(os.environ["NONE_FOUND"] == "error")
     target = Path(os.environ["WORKFLOW_ARTIFACTS"]) / name
     if target.exists() and os.environ["OVERWRITE"] != "true":
