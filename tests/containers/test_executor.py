@@ -227,3 +227,27 @@ def test_no_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert done.returncode == 3
     assert "no container engine answers" in done.stderr
     assert "--executor local" in done.stderr
+
+
+def test_a_compiler_cache_serves_containers_and_belongs_to_the_caller(image: str, tmp_path: Path) -> None:
+    """The container's user is another: what it keeps, anybody who reaches the folder can remove, and one can."""
+    project = shutil.copytree(PROJECTS / "cached", tmp_path / "cached")
+    cache = tmp_path / "a:b, c" / "cache"
+    wheels, found = [], []
+    for arguments in ((), ("--compiler-cache", cache), ("--compiler-cache", cache)):
+        args = command("build", *DOCKER, "--store", STORE, *arguments)
+        done = subprocess.run(args, cwd=project, text=True, capture_output=True, check=False, umask=0o077)
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        wheel = project / said["wheels"][0]["file"]
+        wheels.append(wheel.read_bytes())
+        found.append(said.get("compiler_cache", {}))
+        shutil.rmtree(STORE / "wheels" / json.loads(Path(f"{wheel}.manifest.json").read_text())["key"])
+    assert wheels[0] == wheels[1] == wheels[2]
+    assert [(one["hits"], one["misses"]) for one in found[1:]] == [(0, 2), (2, 0)]
+    kept = cache / "ccache"
+    assert kept.stat().st_mode & 0o777 == 0o700
+    made = list((kept / "objects").rglob("*"))
+    assert {path.stat().st_uid for path in made} == {1000}
+    assert all(path.stat().st_mode & 0o777 == (0o777 if path.is_dir() else 0o666) for path in made)
+    assert containers(STORE) == []

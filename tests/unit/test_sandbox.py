@@ -23,6 +23,14 @@ def test_a_container_is_closed_and_bounded(tmp_path: Path) -> None:
     assert '--mount=type=bind,"source=/a:b,c",target=/inputs/tools,readonly' in args
 
 
+def test_a_container_writes_into_what_it_is_given_to_write_into(tmp_path: Path) -> None:
+    given = {Path("/compiler-cache/log"): Path("/a:b,c")}
+    args = sandbox.create_args(Store(tmp_path / "store"), {}, tmp_path / "work", LIMITS, given)
+    assert [arg for arg in args if arg.startswith("--mount")] == [
+        '--mount=type=bind,"source=/a:b,c",target=/compiler-cache/log'
+    ]
+
+
 def test_an_engine_gets_the_limits_that_it_can_set() -> None:
     info = {"MemTotal": 8 << 30, "NCPU": 1, "CpuCfsQuota": False, "SecurityOptions": ["name=selinux"]}
     client: Any = SimpleNamespace(info=lambda: info)
