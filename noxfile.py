@@ -131,9 +131,9 @@ def images(session: nox.Session) -> None:
 
 @nox.session
 def refresh(session: nox.Session) -> None:
-    """Pin the newest base image and packages of the container images."""
+    """Facts of new releases, then the pins of the container images; what follows `--` goes to the verb."""
     install(session)
-    session.run("wheelmill", "images", "refresh")
+    session.run("wheelmill", "refresh", *session.posargs)
 
 
 @nox.session

@@ -78,10 +78,21 @@ def test_a_wheel_without_a_file_is_missing_and_stops_nothing(tmp_path: Path) -> 
     assert (tmp_path / "ci/.gitignore").read_text() == "*\n"
 
 
-def test_a_wheel_for_the_cpu_is_not_tested_on_a_gpu(tmp_path: Path) -> None:
-    asked = job(tmp_path, "gpu", "cpu-torch2.9")
+@pytest.mark.parametrize(
+    ("stage", "wheel", "why"),
+    [
+        ("gpu", "cpu-torch2.9", "it is for the CPU"),
+        ("cpu", "cu130-torch2.9", "it is for GPUs, where its operators are called on the CPU too"),
+        ("cpu", "cpu-torch2.9", "the matrix names no operators"),
+    ],
+)
+def test_a_wheel_that_is_of_no_concern_to_a_stage_is_skipped(
+    tmp_path: Path, stage: ci_stage.StageName, wheel: str, why: str
+) -> None:
+    asked = job(tmp_path, stage, wheel)
+    asked.matrix.write_text("version: 1\ntorch: ['2.9']\ncuda: [cpu, cu130]\n")
     assert ci_run.run(asked) == 0
-    assert [one.result for one in ci_run.written(asked)[0].wheels] == ["skipped"]
+    assert [(one.result, one.cause) for one in ci_run.written(asked)[0].wheels] == [("skipped", why)]
 
 
 def test_an_audit_is_told_by_its_gravest_finding(tmp_path: Path) -> None:

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
 
 
 def test_order_is_by_number(known: Facts) -> None:
-    assert list(known.torch)[-3:] == ["2.13", "2.14", "2.15"]
+    numbers = [[int(part) for part in minor.split(".")] for minor in known.torch]
+    assert numbers == sorted(numbers)
     assert list(known.torch).index("2.9") < list(known.torch).index("2.10")
     assert known.tags[0] == "cpu"
 
 
 def test_each_row_agrees_with_the_others(known: Facts) -> None:
     for row in known.torch.values():
-        assert row.cuda[0] == "cpu"
+        # Where only the PyPI variant is known yet, cpu is not.
+        assert row.cuda[0] == "cpu" or row.cuda == (row.pypi,)
         assert row.pypi in row.cuda
         assert set(row.sm) <= set(row.cuda)
         for tag, targets in row.sm.items():

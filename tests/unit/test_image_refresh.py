@@ -6,6 +6,7 @@ import gzip
 import json
 import shutil
 from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -76,6 +77,27 @@ def test_a_package_that_is_gone_changes_nothing(pins: images.Pins, servers: dict
     del servers["cuda-cccl-12-4"]
     before = (pins.folder / "pins.toml").read_text()
     with pytest.raises(MissingError, match="no longer has cuda-cccl-12-4"):
+        image_refresh.refresh(pins, date="2026-11-29")
+    assert (pins.folder / "pins.toml").read_text() == before
+
+
+@pytest.mark.parametrize("bad", ['12.4.99"', "$(id)", "1 2"])
+def test_a_version_that_would_do_harm_in_a_dockerfile_is_refused(
+    pins: images.Pins, servers: dict[str, list[str]], bad: str
+) -> None:
+    servers["cuda-nvcc-12-4"] = [escape(bad, {'"': "&quot;"})]
+    with pytest.raises(MissingError, match="gave a bad answer"):
+        image_refresh.refresh(pins, date="2026-11-29")
+    assert images.drifted(images.load(pins.folder)) == ()
+
+
+@pytest.mark.parametrize("answer", [b"", b"{}", b"[]", b"<html>"])
+def test_an_answer_that_is_none_changes_nothing(
+    pins: images.Pins, monkeypatch: pytest.MonkeyPatch, answer: bytes
+) -> None:
+    monkeypatch.setattr(image_refresh, "_get", lambda *_, **__: (answer, {}))
+    before = (pins.folder / "pins.toml").read_text()
+    with pytest.raises(MissingError, match="gave a bad answer"):
         image_refresh.refresh(pins, date="2026-11-29")
     assert (pins.folder / "pins.toml").read_text() == before
 

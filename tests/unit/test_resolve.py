@@ -25,7 +25,7 @@ BAD = [
      'no Python in ">=3.13" has a build of torch 2.4', "widen `python`"),
     ('torch: ">=2.4"\ncuda: [cu121, cu132]\npython: ">=3.14"\n', 3, "cuda[0]",
      "cu121 exists for torch 2.4, 2.5 alone", "remove cu121"),
-    ('torch: ">=2.4"\ncuda: [cu130]\npython: ["3.11", "3.15"]\n', 4, "python[1]", "has Python 3.15", "2.15"),
+    ('torch: ">=2.4,<2.16"\ncuda: [cu130]\npython: ["3.11", "3.15"]\n', 4, "python[1]", "has Python 3.15", "2.15"),
     ('torch: ">=3"\ncuda: [cpu]\n', 2, "torch", 'no torch release lies in ">=3"', "2.15"),
     ('torch: ">=2.4"\ncuda: [cpu]\npython: ">=4"\n', 4, "python", 'lies in ">=4"', "3.14"),
     ('torch: ["2.99"]\ncuda: [cpu]\n', 2, "torch[0]", 'no torch release "2.99"', 'Did you mean "2.9"?'),

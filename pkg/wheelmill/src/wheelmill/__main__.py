@@ -33,6 +33,7 @@ VERBS = {
     "key": "cli_key",
     "ci": "cli_ci",
     "images": "cli_images",
+    "refresh": "cli_refresh",
 }
 # A command whose name would hide a module has a line below it.
 NAMES = {"which": "which_"}

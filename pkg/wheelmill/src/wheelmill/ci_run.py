@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelmill import ci_limits, ci_stage, index, proc
+from wheelmill import ci_limits, ci_stage, index, matrix, proc
 from wheelmill.ci_stage import Outcome, Stage
 from wheelmill.errors import InputError, MissingError
 from wheelmill.store import file_sha256
@@ -95,8 +95,8 @@ def files(dist: Path) -> dict[str, Path]:
 
 def _wheel(job: Job, wheel: str, found: dict[str, Path]) -> tuple[Outcome, int]:
     file = found.get(wheel)
-    if job.stage == "gpu" and wheel.startswith("cpu-"):
-        return Outcome(id=wheel, result="skipped", cause="it is for the CPU"), 0
+    if why := _of_no_concern(job, wheel):
+        return Outcome(id=wheel, result="skipped", cause=why), 0
     if job.stage != "build" and file is None:
         job.tell(f"{wheel}: there is no file of it in {job.dist}")
         cause = f"{job.dist} holds no file of it: its build failed, or the artifact was not downloaded"
@@ -117,6 +117,18 @@ def _wheel(job: Job, wheel: str, found: dict[str, Path]) -> tuple[Outcome, int]:
         excerpt=text if code else "",
     )
     return outcome, code
+
+
+def _of_no_concern(job: Job, wheel: str) -> str | None:
+    """Why the stage is not for that wheel; None where it is."""
+    for_cpu = wheel.startswith("cpu-")
+    if job.stage == "gpu" and for_cpu:
+        return "it is for the CPU"
+    if job.stage == "cpu" and not for_cpu:
+        return "it is for GPUs, where its operators are called on the CPU too"
+    if job.stage == "cpu" and matrix.load(job.matrix).operators is None:
+        return "the matrix names no operators"
+    return None
 
 
 def result_of(code: int) -> Result:
@@ -148,18 +160,20 @@ def _call(job: Job, wheel: str, file: Path | None) -> tuple[int, str, str]:
 
 def _arguments(job: Job, wheel: str, file: Path | None, folder: Path) -> tuple[list[str], Path | None]:
     """The verb with its arguments, and the file that takes its JSON, where it is asked for any."""
-    matrix = ["--matrix", str(job.matrix)]
+    given = ["--matrix", str(job.matrix)]
     match job.stage:
         case "build":
-            build = ["build", wheel, *matrix, "--no-prove", "--out", str(job.dist), "--json", *job.options]
+            build = ["build", wheel, *given, "--no-prove", "--out", str(job.dist), "--json", *job.options]
             return build, folder / BUILD
         case "audit":
             sarif = ["--sarif", str(folder / AUDIT)]
-            return ["audit", str(file), *matrix, "--expect", wheel, *sarif, *job.options], None
+            return ["audit", str(file), *given, "--expect", wheel, *sarif, *job.options], None
         case "cover":
-            return ["cover", str(file), *matrix, *job.options], None
+            return ["cover", str(file), *given, *job.options], None
+        case "cpu":
+            return ["test", str(file), *given, "--device", "cpu", *job.options], None
         case "gpu":
-            return ["test", str(file), *matrix, "--require-gpu", *job.options], None
+            return ["test", str(file), *given, "--require-gpu", *job.options], None
 
 
 def _answered(stage: StageName, folder: Path) -> list[str]:

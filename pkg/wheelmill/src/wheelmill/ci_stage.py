@@ -14,11 +14,11 @@ from wheelmill.store import write_atomic
 if TYPE_CHECKING:
     from pathlib import Path
 
-StageName = Literal["build", "audit", "cover", "gpu"]
+StageName = Literal["build", "audit", "cover", "cpu", "gpu"]
 Result = Literal["pass", "fail", "missing", "skipped"]
 # Colours and other controls, which a terminal or a page would act on.
 CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-STAGES: tuple[StageName, ...] = ("build", "audit", "cover", "gpu")
+STAGES: tuple[StageName, ...] = ("build", "audit", "cover", "cpu", "gpu")
 
 
 def plain(text: str) -> str:

@@ -62,7 +62,7 @@ def check(matrix: Path) -> str:
         raise GateError(f"{path} is of another version of this engine or matrix", remedy=f"write it anew: {WRITE}")
     raise GateError(
         f"{path} was not written by `{WRITE}`, or was changed since, so nothing says that it is right",
-        remedy="compare it with what docs/ci.md shows; to have it written, move it away first",
+        remedy="compare it with what docs/github-actions.md shows; to have it written, move it away first",
     )
 
 

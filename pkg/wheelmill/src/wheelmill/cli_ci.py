@@ -171,7 +171,7 @@ class StageError(WheelmillError):
 def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, ...], text: str, **asked: Any) -> None:
     """Run one stage for the wheels of a job, each whatever becomes of the others, and write what became of them.
 
-    Options after -- go to the verb: build, audit, cover, or test for gpu.
+    Options after -- go to the verb: build, audit, cover, or test for cpu and gpu.
     """
     from wheelmill import ci_report, ci_run
     from wheelmill.ci_secrets import Mask

@@ -15,6 +15,7 @@ from wheelmill.names import listing, version_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import BinaryIO
 
     from wheelmill.facts import Facts
     from wheelmill.matrix import Matrix
@@ -31,18 +32,38 @@ TABLE_ROWS = 500
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the plan as JSON.")
 @click.option("--explain", is_flag=True, help="Also say which combinations were dropped, and what was not known.")
-def plan(select: tuple[str, ...], matrix_path: Path, as_json: bool, explain: bool) -> None:  # noqa: FBT001
+@click.option(
+    "--against",
+    type=click.File("rb"),
+    help="Print what changed since an earlier `plan --json` of that file (- for standard input), as Markdown.",
+)
+def plan(*, select: tuple[str, ...], matrix_path: Path, as_json: bool, explain: bool, against: BinaryIO | None) -> None:
     """Show the cells, wheels and steps of a matrix that SELECT names (globs on ids; all without one)."""
     wanted = matrix.load(matrix_path)
     known = facts.load(wanted.facts)
     made = planning.make(wanted, known, select)
-    if as_json:
+    if against is not None:
+        if explain:
+            raise click.UsageError("--explain tells of one plan, and --against of two: give one of them")
+        _compare(made, against, as_json=as_json)
+    elif as_json:
         notes = list(_notes(made, wanted, known)) if explain else None
         click.echo("\n".join(_json_lines(made, notes)))
     else:
         _show(made)
         if explain:
             _explain(made, wanted, known)
+
+
+def _compare(made: Plan, against: BinaryIO, *, as_json: bool) -> None:
+    from wheelmill import plan_change
+
+    now = plan_change.of(made)
+    difference = plan_change.compare(plan_change.parse(against.read(), getattr(against, "name", "<stdin>")), now)
+    if as_json:
+        click.echo(json.dumps(plan_change.to_json(difference), indent=1))
+    else:
+        click.echo(plan_change.markdown(difference, now), nl=False)
 
 
 def _json_lines(made: Plan, notes: list[str] | None) -> Iterator[str]:

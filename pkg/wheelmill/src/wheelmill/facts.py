@@ -121,14 +121,14 @@ class Facts:
         return tuple(sorted({one for row in self.torch.values() for one in row.python}, key=version_key))
 
 
-def load(extra: Path | None = None) -> Facts:
-    """The built-in tables, with the rows of `extra` merged over them.
+def load(extra: Path | None = None, *, tables: Path = DATA) -> Facts:
+    """The tables of that folder, with the rows of `extra` merged over them.
 
-    Raises InputError when `extra` is missing, is no TOML, or holds a row that cannot be understood.
+    Raises InputError when a file is missing, is no TOML, or holds a row that cannot be understood.
     """
-    torch = _read(DATA / "torch.toml")
-    index = torch.pop("index")
-    cuda = _read(DATA / "cuda.toml")
+    torch = _read(tables / "torch.toml")
+    index = torch.pop("index", None)
+    cuda = _read(tables / "cuda.toml")
     names = cast("dict[str, str]", _read(DATA / "arch.toml")["names"])
     if extra is not None:
         added = _read(extra)
@@ -138,7 +138,7 @@ def load(extra: Path | None = None) -> Facts:
         index = added.get("index", index)
         _merge(torch, added.get("torch", {}), extra, "torch")
         _merge(cuda, added.get("cuda", {}), extra, "cuda")
-    file = extra or DATA
+    file = extra or tables
     if not isinstance(index, str) or "{cuda}" not in index:
         raise _bad(file, "index", "must be an address that holds {cuda}", "Write https://HOST/whl/{cuda}.")
     return Facts(

@@ -9,6 +9,7 @@ import urllib.error
 import urllib.parse
 import urllib.request
 import xml.etree.ElementTree as ET
+import zlib
 from typing import TYPE_CHECKING
 
 from wheelmill import images
@@ -24,6 +25,8 @@ SECONDS = 30
 COMMON = "{http://linux.duke.edu/metadata/common}"
 REPO = "{http://linux.duke.edu/metadata/repo}"
 MANIFEST = "application/vnd.oci.image.index.v1+json, application/vnd.docker.distribution.manifest.list.v2+json"
+DIGEST, VERSION = re.compile(r"sha256:[0-9a-f]{64}"), re.compile(r"[0-9A-Za-z.+~_-]+")
+MALFORMED = (KeyError, TypeError, ValueError, AttributeError, ET.ParseError, EOFError, gzip.BadGzipFile, zlib.error)
 DATED = re.compile(r"\d{4}\.\d{2}\.\d{2}-\d+")
 
 
@@ -93,15 +96,29 @@ def _release_package(cuda: Cuda) -> str:
     return "cuda-toolkit-" + "-".join((cuda.toolkit or "").split(".")[:2])
 
 
+def _asked(pins: Pins, names: Iterable[str]) -> tuple[str, str, dict[str, str]]:
+    """(tag, digest, versions), of which none can do harm in a file of pins or in a Dockerfile."""
+    try:
+        tag, digest = newest_base(pins.base)
+        newest = newest_packages(pins.repository, names)
+        if not DIGEST.fullmatch(digest) or not all(map(VERSION.fullmatch, newest.values())):
+            raise ValueError("a digest or a version is not of its form")
+    except MALFORMED as error:
+        raise MissingError(
+            f"the base image's registry or NVIDIA's package repository gave a bad answer: {error!r}"[:400],
+            remedy="refresh the pins later; they stay as they are",
+        ) from error
+    return tag, digest, newest
+
+
 def refresh(pins: Pins, *, date: str) -> tuple[str, ...]:
     """Bring pins.toml and the Dockerfiles up to date, and return the files that changed.
 
-    Raises MissingError, with nothing changed, where the registry or the repository cannot be reached.
+    Raises MissingError, with nothing changed, where the registry or the repository cannot be reached or answers badly.
     """
-    tag, digest = newest_base(pins.base)
     with_toolkit = [cuda for cuda in pins.cuda.values() if cuda.toolkit]
     names = [name for cuda in with_toolkit for name in (*cuda.packages, _release_package(cuda))]
-    newest = newest_packages(pins.repository, names)
+    tag, digest, newest = _asked(pins, names)
     values = {("manylinux", "tag"): tag, ("manylinux", "digest"): digest}
     if digest != pins.base_digest:
         values["manylinux", "source"] = f"the registry, {date}"

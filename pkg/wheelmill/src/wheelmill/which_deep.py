@@ -15,6 +15,7 @@ from wheelmill.records import Library
 
 if TYPE_CHECKING:
     import zipfile
+    from collections.abc import Mapping
     from typing import BinaryIO
 
     from wheelmill.web import Web
@@ -36,6 +37,17 @@ def metadata(url: str, session: Web, limit: int, total: int) -> bytes:
         if len(found) != 1 or found[0].file_size > limit:
             raise InputError("it holds no METADATA that can be read: pip refuses it", remedy="tell the wheel's maker")
         return _member(opened, found[0])
+
+
+def members(url: str, session: Web, wanted: Mapping[str, int], total: int) -> dict[str, bytes]:
+    """The named files inside a wheel, each of at most so many bytes; what is not there, or longer, is left out.
+
+    Raises InputError for an archive that cannot be read, MissingError where its server gives no parts.
+    """
+    with session.open(url, limit=total) as file:
+        opened, infos = _opened(file)
+        found = [info for info in infos if info.file_size <= wanted.get(info.filename, -1)]
+        return {info.filename: _member(opened, info) for info in found}
 
 
 def read(candidate: Candidate, session: Web, limit: int) -> tuple[Candidate, int]:
