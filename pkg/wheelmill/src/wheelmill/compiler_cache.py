@@ -79,7 +79,7 @@ def open_folder(folder: Path | None, store: Path, tell: Callable[[str], None]) -
     """The cache in that folder, made where it is not there; None, once told why, where it cannot be used."""
     if folder is None:
         return None
-    folder = folder.absolute()
+    folder = folder.resolve()  # an engine mounts what is really there
     try:
         fault = _fault(folder)
         if fault is None and not PLAIN.fullmatch(str(store)):

@@ -213,7 +213,9 @@ def _build(client: DockerClient, config: str, site: Site, work: Path, log: Path)
     options.write_text(config)
     command = [sys.executable, "-m", "cibuildwheel", "--platform", "linux", "--config-file", str(options)]
     command += ["--output-dir", str(out), str(work / "source")]
-    env = {name: value for name, value in os.environ.items() if not name.startswith(("CIBW_", "PYTHON"))}
+    # Cibuildwheel would write its own options to the step summary of a job on GitHub.
+    foreign = ("CIBW_", "PYTHON", "GITHUB_STEP_SUMMARY")
+    env = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     try:
         proc.run(command, log=log, env={**env, "CIBW_ENABLE": GROUPS}, cwd=work)
     except proc.ProcessError as error:
