@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -101,7 +102,7 @@ def test_whatever_the_matrix(planned: Plan, gpus: tuple[str, ...], jobs: int, pe
         assert (part.part, part.parts) == (number, len(parts))
         assert 0 < len(part.build) <= min(options.jobs, 256)
         assert len(part.gpu) <= min(options.jobs, 256)
-        told = ci_jobs.outputs(part)
+        told = ci_jobs.outputs(part, "1")
         assert sum(len((name + value).encode("utf-16-le")) for name, value in told.items()) <= 1_000_000
         assert all("\n" not in value for value in told.values())
         assert json.loads(told["build"])["include"] == json.loads(
@@ -198,11 +199,34 @@ def test_one_job_beyond_a_limit_is_an_error() -> None:
         made(of(many("cu130", 30_000)), Options(per_job=30_000))
 
 
+def test_each_plan_of_a_run_names_its_artifacts_otherwise() -> None:
+    usual = ci_jobs.set_name(1, ".", "matrix.yaml", ())
+    assert usual == "1"
+    others = [
+        ci_jobs.set_name(*given)
+        for given in (
+            (2, ".", "matrix.yaml", ()),
+            (1, "kernels", "matrix.yaml", ()),
+            (1, ".", "other.yaml", ()),
+            (1, ".", "matrix.yaml", ("cpu*",)),
+        )
+    ]
+    assert len({usual, *others}) == 5
+    for one in (usual, *others):  # a pattern `wheels-SET-*` matches those of the set alone
+        assert re.fullmatch(r"\d+(x[0-9a-f]{8})?", one)
+
+
+def test_a_gpu_job_names_the_artifact_of_its_build_job() -> None:
+    (part,) = made(of(many("cu130", 3)), Options(jobs=1, gpus=("9.0",)))
+    built = {job.id: job.key for job in part.build}
+    assert [(job.group, job.group_key) for job in part.gpu] == list(built.items())
+
+
 def test_outputs_beyond_the_limit_are_an_error() -> None:
     (part,) = made(of(many("cu130", 20)), Options())
     long = dataclasses.replace(part.build[0], wheels=("x" * 500_000,))
     with pytest.raises(InputError, match="bytes of a job's outputs") as caught:
-        ci_jobs.outputs(dataclasses.replace(part, build=(long,)))
+        ci_jobs.outputs(dataclasses.replace(part, build=(long,)), "1")
     assert "--jobs" in caught.value.remedy
 
 

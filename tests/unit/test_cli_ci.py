@@ -71,7 +71,10 @@ def test_github_outputs_and_summary(file: Path, tmp_path: Path, monkeypatch: pyt
     assert "| cpu | 2 | 2 | 0 |" in (tmp_path / "summary").read_text()
     run("--matrix", file, "--github", "--jobs", "2", "--per-job", "1", "--gpu", "9.0", "--part", "2")
     told = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
-    assert (told["gpus"], told["part"], told["next"]) == ("2", "2", "")
+    assert (told["gpus"], told["part"], told["next"], told["set"]) == ("2", "2", "", "2")
+    run("jobs", "--matrix", file, "--github", "--", "cpu*")
+    told = dict(line.split("=", 1) for line in (tmp_path / "output").read_text().splitlines())
+    assert told["set"].startswith("1x")
 
 
 def test_outside_a_workflow_there_are_no_outputs(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -131,6 +131,25 @@ def test_a_report_reads_back_as_it_was_written(one: gates.Subject) -> None:
     assert gates.from_json(json.loads(json.dumps(gates.to_json(made)))) == made
 
 
+def test_two_gpus_are_one_report_which_passes_where_both_did(one: gates.Subject) -> None:
+    other = {**GPU, "cards": [{**CARD, "name": "A100"}]}
+    hopper = gates.report(one, asked("ops"), told(*EVERY), "docker")
+    ampere = gates.report(one, asked("ops"), told(*EVERY, gpu=other), "docker")
+    both = gates.joined([hopper, ampere])
+    assert both.verdict_of("ops") == "pass"
+    assert {row.where["card"] for row in both.rows} == {"H200", "A100"}
+    assert len(both.rows) == 8
+    assert gates.joined([hopper, hopper]) == hopper
+    assert gates.from_json(json.loads(json.dumps(gates.to_json(both)))) == both
+    for result, missing, verdict in (("crash", False, "fail"), ("not-run", True, "incomplete")):
+        worse = [*EVERY[:3], row(EVERY[3]["unit"], result, missing=missing)]
+        ampere = gates.report(one, asked("ops"), told(*worse, gpu=other), "docker")
+        assert gates.joined([ampere, hopper]).verdict_of("ops") == verdict
+        assert gates.joined([hopper, ampere]).verdict_of("ops") == verdict
+    with pytest.raises(ValueError, match="different"):
+        gates.joined([hopper, replace(hopper, sha256="0" * 64)])
+
+
 def test_publishing_asks_for_the_gates_that_the_matrix_demands(one: gates.Subject, tmp_path: Path) -> None:
     operators = SimpleNamespace(namespace="demo", samples="demo.testing")
     matrix: Any = SimpleNamespace(gates={"publish": ("audit", "ops", "gradcheck")}, operators=operators)

@@ -147,6 +147,46 @@ def test_a_secret_is_in_the_protected_environment_alone_and_not_in_a_pull_reques
         assert "&& github.event.pull_request == null &&" in job.body["if"]
 
 
+def artifacts() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """(workflow, action, inputs) of each step that takes or gives an artifact."""
+    for job in JOBS:
+        for step in job.body.get("steps", []):
+            action = re.match(r"actions/(up|down)load-artifact@", step.get("uses", ""))
+            if action:
+                yield job.workflow, action[1], step["with"]
+
+
+def test_an_artifact_is_of_one_plan_of_the_run() -> None:
+    """One run may call the workflow for several matrices, whose wheels and reports have the same names."""
+    named = [given.get("name") or given["pattern"] for stem, _, given in artifacts() if stem in {"wheels", "release"}]
+    assert len(named) > 15
+    for name in named:
+        assert re.match(
+            r"[\w{},-]+-\$\{\{ (needs\.plan\.outputs|needs\.wheels\.outputs|steps\.ci\.outputs)\.set \}\}", name
+        ), name
+
+
+def test_reports_of_several_gpus_are_not_merged_by_name() -> None:
+    proofs = [given for _, way, given in artifacts() if way == "down" and given.get("pattern", "").startswith("proof")]
+    assert [one.get("merge-multiple", False) for one in proofs] == [False]
+
+
+def test_an_attempt_deploys_its_own_artifact() -> None:
+    """A run keeps the artifacts of its earlier attempts, and a deployment refuses two of one name."""
+    jobs = load(WORKFLOWS["release"])["jobs"]
+    (kept,) = (step for step in jobs["site"]["steps"] if "upload-pages-artifact@" in step.get("uses", ""))
+    (taken,) = (step for step in jobs["pages"]["steps"] if "deploy-pages@" in step.get("uses", ""))
+    assert kept["with"]["name"] == jobs["site"]["outputs"]["artifact"]
+    assert taken["with"]["artifact_name"] == "${{ needs.site.outputs.artifact }}"
+    assert "$GITHUB_RUN_ATTEMPT" in next(step["run"] for step in jobs["site"]["steps"] if step.get("id") == "named")
+
+
+def test_submodules_are_where_sources_are_read() -> None:
+    jobs = load(WORKFLOWS["wheels"])["jobs"]
+    for name in ("plan", "build"):
+        assert jobs[name]["steps"][0]["with"]["submodules"] == "${{ inputs.submodules || 'recursive' }}"
+
+
 def test_publishing_demands_every_stage() -> None:
     publish = load(WORKFLOWS["wheels"])["jobs"]["publish"]
     condition = " ".join(publish["if"].split())
@@ -286,4 +326,5 @@ def test_the_commands_are_found() -> None:
     assert {("ci", "run", stage) for stage in VERB_OF} <= set(verbs)
     assert {"ci", "index", "publish"} <= set(verbs)
     plan = next(words for where, words in COMMANDS if where == "wheels.plan")
-    assert plan[:8] == ["ci", "select", "--matrix", "matrix", "--scope", "change", "--gpu", '["9.0"]']
+    assert plan[:8] == ["ci", "jobs", "--matrix", "matrix", "--scope", "change", "--gpu", '["9.0"]']
+    assert plan[-2:] == ["--", "select"]  # which may begin with a dash, or be the name of a subcommand

@@ -54,11 +54,15 @@ class Build:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Gpu:
-    """A job that tests those wheels of the build job `group` that have code for a GPU, on a runner that has one."""
+    """A job that tests those wheels of the build job `group` that have code for a GPU, on a runner that has one.
+
+    `group` and `group_key` are that job's id and key, which name the artifact that holds its wheels.
+    """
 
     id: str
     name: str
     group: str
+    group_key: str
     sm: str
     runner: tuple[str, ...]
     wheels: tuple[str, ...]
@@ -170,6 +174,7 @@ def _gpu(build: Build, capability: str, steps: Sequence[Step], keys: Mapping[str
         id=ci_limits.safe(f"{build.id}.{sm}"),
         name=f"{build.name} on {sm}",
         group=build.id,
+        group_key=build.key,
         sm=sm,
         runner=("self-hosted", "linux", "gpu", sm),
         wheels=wheels,
@@ -223,8 +228,18 @@ def to_json(part: Part) -> dict[str, Any]:
     return {"version": 1, **asdict(part)}
 
 
-def outputs(part: Part) -> dict[str, str]:
-    """The part as outputs of a GitHub job, by name. Raises InputError where they are beyond the limit."""
+def set_name(part: int, project: str, matrix: str, select: Sequence[str]) -> str:
+    """What names the artifacts of one plan among those of a workflow run, which may be of several matrices.
+
+    The part where everything that a project's `matrix.yaml` names is built; else with a digest of what was asked.
+    It holds no `-`, so that a pattern such as `wheels-1-*` matches no other set's.
+    """
+    usual = (project, matrix, tuple(select)) == (".", "matrix.yaml", ())
+    return str(part) if usual else f"{part}x{digest([project, matrix, *select])[:8]}"
+
+
+def outputs(part: Part, name: str) -> dict[str, str]:
+    """The part as outputs of a GitHub job; `name` is its set's. Raises InputError where they are beyond the limit."""
     made = {
         "build": json.dumps({"include": [asdict(one) for one in part.build]}),
         "gpu": json.dumps({"include": [asdict(one) for one in part.gpu]}),
@@ -233,6 +248,7 @@ def outputs(part: Part) -> dict[str, str]:
         "part": str(part.part),
         "parts": str(part.parts),
         "next": str(part.part + 1) if part.part < part.parts else "",
+        "set": name,
     }
     size = sum(ci_limits.utf16(name + value) for name, value in made.items())
     if size > OUTPUTS:

@@ -82,7 +82,7 @@ def planned(path: Path) -> Planned:
     try:
         return Planned.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = ci_stage.reason_of(error)
         raise InputError(
             f"{path} is no plan, so what is missing cannot be told: {reason}",
             remedy="write it with `wheelmill ci --json > FILE`",

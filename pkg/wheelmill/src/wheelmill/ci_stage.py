@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from wheelmill import ci_limits
 from wheelmill.errors import InputError
@@ -66,12 +66,21 @@ def write(stage: Stage, folder: Path) -> Path:
     return path
 
 
+def reason_of(error: Exception) -> str:
+    """One line that says what is wrong with a file, with the key where there is one."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return plain(f"{where}: {first['msg']}" if where else first["msg"])
+    return plain(str(error).splitlines()[0])
+
+
 def read(path: Path) -> Stage:
     """Raises InputError where the file is not what a stage writes."""
     try:
         return Stage.model_validate_json(path.read_bytes())
     except (OSError, ValueError) as error:
-        reason = str(error).splitlines()[0]
+        reason = reason_of(error)
         raise InputError(
             f"{path} is no report of a stage, so what that job did is not known: {reason}",
             remedy="name folders that hold what `wheelmill ci run` wrote; download the artifact again",

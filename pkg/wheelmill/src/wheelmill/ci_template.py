@@ -70,9 +70,15 @@ def _place(matrix: Path) -> tuple[Path, str]:
     """(where the workflow belongs, what it is): in the root of the git checkout that holds the matrix."""
     if not matrix.is_file():
         raise InputError(f"{matrix} is not here", remedy="write the matrix first, or name it: --matrix PATH")
+    root, project = place(matrix)
+    return root / WHERE, content(project, matrix.name)
+
+
+def place(matrix: Path) -> tuple[Path, str]:
+    """(the root of the git checkout that holds the matrix, the matrix's folder in it)."""
     folder = matrix.resolve().parent
     root = next((one for one in (folder, *folder.parents) if (one / ".git").exists()), folder)
-    return root / WHERE, content(folder.relative_to(root).as_posix(), matrix.name)
+    return root, folder.relative_to(root).as_posix()
 
 
 def _there(path: Path) -> str | None:

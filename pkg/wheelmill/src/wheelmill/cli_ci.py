@@ -74,14 +74,15 @@ def jobs(*, select: tuple[str, ...], matrix_path: Path, as_json: bool, github: b
 
     A pull request builds a small set of them: --scope change. Words in one argument count as several.
     """
-    if asked["write"] or asked["check"]:
-        from wheelmill import ci_template
+    from wheelmill import ci_template
 
+    if asked["write"] or asked["check"]:
         click.echo(ci_template.write(matrix_path) if asked["write"] else ci_template.check(matrix_path))
         return
     part = _part(matrix_path, _words(select), asked)
     if github:
-        ci_github.output(ci_jobs.outputs(part))
+        _, project = ci_template.place(matrix_path)
+        ci_github.output(ci_jobs.outputs(part, ci_jobs.set_name(part.part, project, matrix_path.name, _words(select))))
         ci_github.summary(_markdown(part))
     if as_json:
         click.echo(json.dumps(ci_jobs.to_json(part), indent=1))
@@ -176,7 +177,7 @@ def run(ctx: click.Context, /, *, stage: ci_stage.StageName, wheels: tuple[str, 
     from wheelmill import ci_report, ci_run
     from wheelmill.ci_secrets import Mask
 
-    named = _words(wheels)
+    named = tuple(dict.fromkeys(_words(wheels)))
     if not named or not all(map(ID.fullmatch, named)):
         raise InputError(
             f"{' '.join(named)!r} is no list of wheels' ids",
@@ -237,8 +238,24 @@ def report(*, folders: tuple[Path, ...], plans: tuple[Path, ...], markdown: bool
         click.echo(ci_report.markdown(made, "Wheels"))
     else:
         click.echo(ci_report.text(made))
+    if not made.rows:
+        raise GateError(
+            f"{' '.join(map(str, folders))} holds no report of a stage, so nothing is known of any wheel",
+            remedy="name the folders into which the artifacts ci-… were downloaded, and what is planned with --plan",
+        )
     if made.verdict == "fail":
         raise GateError(
-            f"{len(made.faults)} stages of wheels failed or are missing" if made.rows else "nothing was reported",
+            f"{len(made.faults)} stages of wheels failed or are missing",
             remedy="see each cause above; run the failed jobs again",
         )
+
+
+@ci.command("join")
+@click.argument("folders", nargs=-1, required=True, type=FOLDER, metavar="DIR...")
+@click.option("--dist", type=FOLDER, default="dist", show_default=True, help="Where the wheels are.")
+def join(*, folders: tuple[Path, ...], dist: Path) -> None:
+    """Put the reports that several jobs wrote of the wheels in DIST beside them: of several GPUs, one report of all."""
+    from wheelmill import ci_proofs
+
+    for line in ci_proofs.join(folders, dist):
+        click.echo(line)

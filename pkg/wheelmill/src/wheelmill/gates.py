@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -14,7 +14,7 @@ from wheelmill.findings import Finding  # noqa: TC001 - from_json validates by i
 from wheelmill.store import write_json
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from wheelmill.claims import Claim
     from wheelmill.store import Store
@@ -86,12 +86,13 @@ class Report:
 
     def verdict_of(self, gate: str) -> Verdict:
         """A gate is incomplete while a unit of it has no row, or lacks what it needs."""
-        rows = {row.unit: row for row in self.rows if row.gate == gate}
-        if any(row.result in BAD for row in rows.values()):
+        rows = [row for row in self.rows if row.gate == gate]
+        if any(row.result in BAD for row in rows):
             return "fail"
         asked = {"gates": [gate], "operators": None, "devices": self.devices}
         units = list(gates_driver.units(asked, dict.fromkeys(self.operators)))
-        done = bool(units) and all(unit in rows and not rows[unit].missing for unit in units)
+        done = bool(units) and set(units) <= {row.unit for row in rows}
+        done = done and not any(row.missing for row in rows if row.unit in units)
         return "pass" if done else "incomplete"
 
     def is_of_now(self, row: Row) -> bool:
@@ -229,6 +230,32 @@ def _merged(earlier: object, one: Subject, rows: Sequence[Row]) -> tuple[Row, ..
         if row.unit not in known or not row.missing:
             known[row.unit] = row
     return tuple(sorted(known.values(), key=lambda row: (GATES.index(row.gate), row.unit)))
+
+
+def joined(reports: Sequence[Report]) -> Report:
+    """One report of what several machines measured of the same bytes, operators and samples; a unit has a row of each.
+
+    Raises ValueError where they are of different ones.
+    """
+    first = reports[0]
+    if len({(one.sha256, one.namespace, one.samples, one.devices) for one in reports}) > 1:
+        raise ValueError("they are of different bytes, operators or samples")
+    rows = _distinct(row for one in reports for row in one.rows)
+    return replace(
+        first,
+        operators=_distinct(name for one in reports for name in one.operators),
+        rows=tuple(sorted(rows, key=lambda row: (GATES.index(row.gate), row.unit))),
+        findings=_distinct(finding for one in reports for finding in one.findings),
+    )
+
+
+def _distinct(every: Iterable[Any]) -> tuple[Any, ...]:
+    """Without what is there already; rows hold what cannot be hashed."""
+    kept: list[Any] = []
+    for one in every:
+        if one not in kept:
+            kept.append(one)
+    return tuple(kept)
 
 
 def to_json(made: Report) -> dict[str, Any]:
