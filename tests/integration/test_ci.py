@@ -5,9 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
+import tracemalloc
 from typing import TYPE_CHECKING
 
 import pytest
+
+from wheelmill import proc
 
 from .conftest import PROJECTS, STORE, command, environment
 
@@ -158,3 +162,26 @@ def test_a_change_is_read_from_git(folder: Path) -> None:
         assert refused.returncode == 3
         assert "fetch-depth: 0" in refused.stderr
     assert not (project / "x").exists()
+
+
+def test_a_line_without_an_end_does_not_fill_the_memory() -> None:
+    lines: list[str] = []
+    script = "import sys\nfor _ in range(40): sys.stdout.write('x' * 1_000_000)\nprint()\nprint('after it')"
+    tracemalloc.start()
+    try:
+        assert proc.follow([sys.executable, "-c", script], each=lines.append) == 0
+        assert tracemalloc.get_traced_memory()[1] < 5_000_000
+    finally:
+        tracemalloc.stop()
+    assert lines[0].startswith("xxx")
+    assert lines[0].endswith(f" … {40_000_001 - proc.LONGEST} bytes more in this line")
+    assert lines[1:] == ["after it"]
+
+
+def test_a_report_without_its_wheel_is_told(folder: Path) -> None:
+    (folder / "dist").mkdir()
+    (folder / "proofs").mkdir()
+    (folder / "proofs" / "gone.whl.gates.json").write_text("{}")
+    done = ci(folder, "join", "proofs")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "gone.whl.gates.json is left out: dist holds no such wheel\n"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from wheelmill import ci_report
+from wheelmill import ci_report, ci_run, ci_stage
 from wheelmill.ci_report import Planned
 from wheelmill.ci_stage import Outcome, Stage
 from wheelmill.errors import InputError
@@ -120,6 +120,36 @@ def test_markdown_holds_no_markup_of_a_log() -> None:
     assert "<img" not in text
     assert text.count("</pre>") == 1
     assert "| cpu-c | ✗ fail |" in text
+
+
+def test_markdown_holds_no_link_and_no_cell_of_a_log() -> None:
+    hostile = "[x](http://a.example) ![i](http://a.example/i.png) \\| more \u202egnp"
+    text = ci_report.markdown(ci_report.join([stage("build", cause=hostile, cpu_c="fail")]), "Wheels")
+    outside = text.partition("<details>")[0]
+    assert "](" not in outside
+    assert "&#91;x&#93;(http" in outside
+    assert "&#92;\\| more gnp" in outside
+
+
+def test_a_blank_line_of_a_log_does_not_end_its_text() -> None:
+    """CommonMark ends the block of <details> at a blank line, and that of a line that begins with <pre> at </pre>."""
+    text = ci_report.markdown(ci_report.join([stage("build", cause="one\n\n# two", cpu_c="fail")]), "Wheels")
+    assert "\n<pre>\none\n\n# two\n</pre>\n" in text
+
+
+@pytest.mark.parametrize("name", ["a\n::error::b", "a b", "", ".a", "x" * 300])
+def test_a_stage_file_names_wheels_by_ids_alone(tmp_path: Path, name: str) -> None:
+    made = {"version": 1, "stage": "build", "id": "a", "wheels": [{"id": name, "result": "pass"}]}
+    (tmp_path / "build-a.json").write_text(json.dumps(made))
+    with pytest.raises(InputError, match=r"build-a\.json is no report of a stage.*: wheels\.0\.id: "):
+        list(ci_run.gathered([tmp_path]))
+
+
+def test_a_huge_stage_file_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "build-a.json").open("wb") as file:
+        file.truncate(ci_stage.LARGEST + 1)
+    with pytest.raises(InputError, match=r"bytes, and .* are the most"):
+        ci_stage.read(tmp_path / "build-a.json")
 
 
 def test_text_holds_no_command_of_a_runner_and_no_control() -> None:

@@ -181,6 +181,13 @@ def test_an_attempt_deploys_its_own_artifact() -> None:
     assert "$GITHUB_RUN_ATTEMPT" in next(step["run"] for step in jobs["site"]["steps"] if step.get("id") == "named")
 
 
+def test_a_cancelled_run_reaches_the_stage_itself() -> None:
+    """The runner signals the step's first process, which is a shell where nothing takes its place."""
+    stages = [line.strip() for _, script, _ in RUNS for line in script.splitlines() if "wheelmill ci run" in line]
+    assert len(stages) == 5
+    assert all(line.startswith("exec wheelmill ci run ") for line in stages)
+
+
 def test_submodules_are_where_sources_are_read() -> None:
     jobs = load(WORKFLOWS["wheels"])["jobs"]
     for name in ("plan", "build"):
@@ -271,6 +278,7 @@ def commands(script: str) -> Iterator[list[str]]:
         arrays.setdefault(name, []).extend(shlex.split(words))
     for raw in joined.splitlines():
         line = re.sub(r"nox -s (plan|refresh) -- ", r"wheelmill \1 ", raw)  # these sessions are their verbs
+        line = re.sub(r"^(\s*)exec (wheelmill )", r"\1\2", line)
         if re.match(r"\s*wheelmill ", line):
             yield [word for one in shlex.split(line.split(" >")[0], comments=True)[1:] for word in filled(one, arrays)]
 

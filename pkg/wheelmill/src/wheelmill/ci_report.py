@@ -31,7 +31,7 @@ class _Build(BaseModel):
     model_config = ConfigDict(frozen=True)
 
     id: str
-    wheels: tuple[str, ...]
+    wheels: tuple[ci_stage.WheelId, ...]
 
 
 class _Gpu(_Build):
@@ -228,7 +228,8 @@ def _told(report: Report) -> Iterator[str]:
         yield f"\n**{escaped(outcome.id)}**: {fault.column} {outcome.result}: {escaped(cause)}"
         if outcome.excerpt:
             inside = ci_stage.plain(outcome.excerpt).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-            yield f"\n<details><summary>log</summary><pre>\n{inside}\n</pre></details>"
+            # <pre> begins its line: else a blank line ends it for Markdown, and what follows is no text any more.
+            yield f"\n<details><summary>log</summary>\n\n<pre>\n{inside}\n</pre>\n</details>"
 
 
 def _within(parts: Iterable[str], room: int, rest: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 StageName = Literal["build", "audit", "cover", "cpu", "gpu"]
 Result = Literal["pass", "fail", "missing", "skipped"]
 # Colours and other controls, which a terminal or a page would act on.
-CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+# Also what turns the direction of a text around, or breaks its lines where no reader sees it.
+CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+LARGEST = 32 << 20  # bytes of a stage file; what `run` writes of a wheel has some 10 KB
+WheelId = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=250)]
 STAGES: tuple[StageName, ...] = ("build", "audit", "cover", "cpu", "gpu")
 
 
@@ -31,7 +34,7 @@ class Outcome(BaseModel):
 
     model_config = ConfigDict(frozen=True)
 
-    id: str
+    id: WheelId
     file: str | None = None
     sha256: str | None = None
     result: Result
@@ -75,10 +78,16 @@ def reason_of(error: Exception) -> str:
     return plain(str(error).splitlines()[0])
 
 
+def _bytes(path: Path) -> bytes:
+    if (size := path.stat().st_size) > LARGEST:
+        raise ValueError(f"it has {size} bytes, and {LARGEST} are the most that one may have")
+    return path.read_bytes()
+
+
 def read(path: Path) -> Stage:
     """Raises InputError where the file is not what a stage writes."""
     try:
-        return Stage.model_validate_json(path.read_bytes())
+        return Stage.model_validate_json(_bytes(path))
     except (OSError, ValueError) as error:
         reason = reason_of(error)
         raise InputError(

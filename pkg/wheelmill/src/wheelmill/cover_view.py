@@ -87,6 +87,12 @@ def markdown(made: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
+# References in place of backslashes: one that stands before a mark in the text would undo its escape.
+MARKUP = str.maketrans(
+    {mark: f"&#{ord(mark)};" for mark in "\\[]"} | {"&": "&amp;", "<": "&lt;", "|": r"\|", "*": r"\*"}
+)
+
+
 def escaped(text: str) -> str:
     """Markup of a stranger's error stays text."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("`", "'").replace("|", "\\|").replace("*", "\\*")
+    return text.replace("`", "'").translate(MARKUP)

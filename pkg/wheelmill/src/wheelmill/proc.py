@@ -12,14 +12,15 @@ import signal
 import subprocess
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 from wheelmill.errors import BuildError, MissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 EXCERPT = 25
+LONGEST = 1 << 16  # bytes of a line that is followed
 # Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
 CAUSES = (
     re.compile(
@@ -130,12 +131,23 @@ def follow(args: Sequence[str], *, each: Callable[[str], None], output: Path | N
             raise MissingError(f"{args[0]} is not here", remedy=f"install it, or put it on PATH ({error})") from error
         pipe = process.stderr if out else process.stdout
         try:
-            for line in stack.enter_context(pipe) if pipe else ():
+            for line in _lines(stack.enter_context(pipe)) if pipe else ():
                 each(line.decode(errors="replace").rstrip("\r\n"))
             return process.wait()
         except BaseException:
             _end(process)
             raise
+
+
+def _lines(pipe: IO[bytes]) -> Iterator[bytes]:
+    """Each line, of which no more than LONGEST bytes are held: the rest is left out and said to be."""
+    while line := pipe.readline(LONGEST):
+        left = 0
+        while not line.endswith(b"\n") and (more := pipe.readline(LONGEST)):
+            left += len(more)
+            if more.endswith(b"\n"):
+                break
+        yield line + (f" … {left} bytes more in this line".encode() if left else b"")
 
 
 def capture(args: Sequence[str], *, env: Mapping[str, str] | None = None) -> str:
