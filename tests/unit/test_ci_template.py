@@ -46,6 +46,18 @@ def test_a_project_in_a_folder_is_named_to_the_workflow(matrix: Path) -> None:
     assert found["jobs"]["wheels"]["with"] == {"project": 'ext "a"', "matrix": "wheels.yaml"}
 
 
+def test_a_second_project_does_not_take_the_place_of_the_first(matrix: Path) -> None:
+    ci_template.write(matrix)
+    inner = matrix.parent / "kernels"
+    inner.mkdir()
+    (inner / "matrix.yaml").write_text("version: 1\n")
+    before = (matrix.parent / ci_template.WHERE).read_text()
+    with pytest.raises(InputError, match="builds another project") as caught:
+        ci_template.write(inner / "matrix.yaml")
+    assert "add a job" in caught.value.remedy
+    assert (matrix.parent / ci_template.WHERE).read_text() == before
+
+
 def test_an_expression_is_no_name(matrix: Path) -> None:
     inner = matrix.parent / "${{ secrets.A }}"
     inner.mkdir()

@@ -14,6 +14,7 @@ WHERE = Path(".github") / "workflows" / "wheels.yml"
 # What was written can be told from what somebody changed: the digest is of the lines below it.
 HEAD = re.compile(r"# Written by `wheelmill ci --write`; digest ([0-9a-f]{24})\n")
 WRITE = "wheelmill ci --write"
+WITH = "    with:\n"
 
 
 def content(project: str, matrix: str) -> str:
@@ -25,7 +26,7 @@ def content(project: str, matrix: str) -> str:
                 f"GitHub would evaluate the {name} {value!r} as an expression", remedy="give it another name"
             )
     given = [f"      {name}: {json.dumps(value)}\n" for name, (value, usual) in inputs.items() if value != usual]
-    body = TEMPLATE.read_text(encoding="utf-8") + ("    with:\n" + "".join(given) if given else "")
+    body = TEMPLATE.read_text(encoding="utf-8") + (WITH + "".join(given) if given else "")
     return f"# Written by `wheelmill ci --write`; digest {digest(body)}\n{body}"
 
 
@@ -46,8 +47,18 @@ def write(matrix: Path) -> str:
             f"{path} is there and was not written by `{WRITE}`, or was changed since: it is not overwritten",
             remedy="move it away and run this again; or keep it, and call the reusable workflow from it",
         )
+    if there is not None and _inputs(there) != _inputs(text):
+        raise InputError(
+            f"{path} builds another project or matrix of this repository, which nothing would build any more",
+            remedy="add a job to it that calls the reusable workflow for this one too; or remove it and run this again",
+        )
     write_atomic(path, text)
     return f"{path} is written; commit it"
+
+
+def _inputs(text: str) -> str:
+    """What the workflow is given: its last lines, and none for a `matrix.yaml` at the root."""
+    return text.partition(WITH)[2]
 
 
 def check(matrix: Path) -> str:
