@@ -36,10 +36,12 @@ def build(sources: Path, store: Path, executor: str, cache: Path | None) -> dict
     """One build: seconds of compiling by clock and processor, its wheel's SHA-256, and what the cache answered."""
     args = [sys.executable, "-m", "wheelmill", "build", WHEEL, "--no-prove", "--json", "--executor", executor]
     args += ["--store", str(store), *(["--compiler-cache", str(cache)] if cache else [])]
-    shutil.rmtree(store / "wheels", ignore_errors=True)
     said = json.loads(subprocess.run(args, cwd=sources, check=True, stdout=subprocess.PIPE).stdout)
     wheel = sources / said["wheels"][0]["file"]
     manifest = json.loads(Path(f"{wheel}.manifest.json").read_text())
+    shutil.rmtree(store / "wheels" / manifest["key"])
+    if said["wheels"][0]["status"] != "built":
+        return build(sources, store, executor, cache)
     row: dict[str, Any] = {
         **manifest["parts"]["compile"],
         "sha256": hashlib.sha256(wheel.read_bytes()).hexdigest(),

@@ -17,7 +17,7 @@ from wheelmill.store import Store
 from .conftest import PROJECTS, STORE, command, environment
 
 if TYPE_CHECKING:
-    from wheelmill.compiler_cache import Tally
+    from wheelmill.compiler_tally import Tally
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_a_cache_inside_of_the_project_is_none_of_its_sources(project: Path) -> 
     assert keys[0] == keys[1]
 
 
-@pytest.mark.parametrize(("fault", "said"), [("a file", "Not a directory"), ("not ours to write", "/proc/cache")])
+@pytest.mark.parametrize(("fault", "said"), [("a file", "is no folder"), ("not ours to write", "/proc/cache")])
 def test_a_cache_that_cannot_be_used_is_told_once(project: Path, tmp_path: Path, fault: str, said: str) -> None:
     folder = Path("/proc/cache")
     if fault == "a file":

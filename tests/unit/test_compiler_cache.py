@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shlex
 from pathlib import Path
@@ -9,10 +10,12 @@ from pathlib import Path
 import pytest
 
 from wheelmill import compiler_cache
-from wheelmill.compiler_cache import Cache, Places, Tally
+from wheelmill.compiler_cache import Cache, Places
+from wheelmill.compiler_tally import Tally, count
 from wheelmill.inputs import Inputs
 from wheelmill.toolkit import Compiler, Toolkit
 
+ROOT = Path(__file__).parents[2]
 GCC = Compiler(cc="/usr/bin/gcc-12", cxx="/usr/bin/g++-12", identity="gcc")
 KIT = Toolkit(home=Path("/kit"), version="13.0", provider="pypi", identity="kit")
 PLACES = Places(
@@ -93,12 +96,12 @@ def test_an_empty_folder_becomes_a_cache_and_stays_one(tmp_path: Path, monkeypat
 @pytest.mark.parametrize(
     ("fault", "said"),
     [
-        ("file", "Not a directory"),
-        ("foreign", "it holds something else"),
-        ("newer", "another release of the engine made it"),
+        ("file", "is no folder"),
+        ("foreign", "its ccache holds something else"),
+        ("newer", "another release of the engine made its ccache"),
         ("garbled", "cannot be read"),
-        ("listed", "another release of the engine made it"),
-        ("blocked", "File exists"),
+        ("listed", "another release of the engine made its ccache"),
+        ("blocked", "is no folder"),
         ("absent", "ccache is not installed"),
         ("store", "has a character that CC and CXX cannot hold"),
     ],
@@ -107,23 +110,24 @@ def test_what_is_no_cache_is_told_once_and_left_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, said: str
 ) -> None:
     folder, store = tmp_path / "cache", Path("/store")
+    home = folder / compiler_cache.NAME
     program(tmp_path, monkeypatch)
     if fault != "file":
-        folder.mkdir()
+        home.mkdir(parents=True)
     match fault:
         case "file":
             folder.write_text("x")
         case "foreign":
-            (folder / "thesis.txt").write_text("x")
+            (home / "thesis.txt").write_text("x")
         case "newer":
-            (folder / compiler_cache.MARK).write_text('{"version": 2}')
+            (home / compiler_cache.MARK).write_text('{"version": 2}')
         case "garbled":
-            (folder / compiler_cache.MARK).write_text("{")
+            (home / compiler_cache.MARK).write_text("{")
         case "listed":
-            (folder / compiler_cache.MARK).write_text("[]")
+            (home / compiler_cache.MARK).write_text("[]")
         case "blocked":
-            (folder / compiler_cache.MARK).write_text('{"version": 1}')
-            (folder / "ccache").write_text("")
+            (home / compiler_cache.MARK).write_text('{"version": 1}')
+            (home / "objects").write_text("")
         case "absent":
             monkeypatch.setattr(compiler_cache, "_program", lambda: None)
         case "store":
@@ -143,9 +147,9 @@ def test_results_are_counted_by_what_each_look_up_came_to(tmp_path: Path) -> Non
         "# b.cu\ndirect_cache_hit\nlocal_storage_hit\n# c.cpp\npreprocessed_cache_hit\n# d.cpp\nmodified_input_file\n"
         "failed\n"
     )
-    found = compiler_cache.count(tmp_path)
+    found = count(tmp_path)
     assert found == Tally(hits=2, misses=2, failed=1, passed=1)
-    assert compiler_cache.count(tmp_path / "absent") == Tally()
+    assert count(tmp_path / "absent") == Tally()
     cache = Cache(Path("/c"), Path("/ccache"), {"one": found, "other": Tally(hits=1)})
     assert cache.to_json()["hits"] == 3
     assert json.loads(json.dumps(cache.to_json()))["wheels"]["other"]["hits"] == 1
@@ -171,3 +175,25 @@ def test_a_containers_user_may_write_what_is_kept(tmp_path: Path) -> None:
     compiler_cache.open_to_others(cache)
     modes = [path.stat().st_mode & 0o777 for path in (cache.objects, cache.objects / "a", cache.objects / "a/stats")]
     assert modes == [0o777, 0o777, 0o666]
+
+
+def test_a_cache_shares_a_folder_with_other_things(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, monkeypatch)
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("x")
+    assert compiler_cache.open_folder(folder, Path("/store"), print) is not None
+    assert (folder / "thesis.txt").read_text() == "x"
+
+
+def test_the_benchmark_fails_where_a_byte_or_an_answer_is_wrong() -> None:
+    spec = importlib.util.spec_from_file_location("benchmark", ROOT / "benchmarks" / "compiler_cache.py")
+    assert spec is not None
+    assert spec.loader is not None
+    benchmark = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(benchmark)
+    rows = json.loads((ROOT / "evidence" / "compiler_cache.json").read_text())["builds"]
+    assert benchmark.report(rows, "local")["fine"]
+    for build, name, value in (("warm", "sha256", "0"), ("changed", "sha256", "0"), ("warm", "hits", 0)):
+        wrong = {**rows, build: {**rows[build], name: value}}
+        assert not benchmark.report(wrong, "local")["fine"]

@@ -105,7 +105,14 @@ def build(  # noqa: PLR0913  a verb has as many as it has options
     kept.lock_file, kept.adds_to_lock = lock_file or wanted.root / NAME, lock
     sandbox.sweep_left(kept)
     stated = wanted.project
-    outputs = [kept.root, out, site, matrix_path, kept.lock_file, *([compiler_cache] if compiler_cache else [])]
+    outputs = [
+        kept.root,
+        out,
+        site,
+        matrix_path,
+        kept.lock_file,
+        *([compiler_cache / caching.NAME] if compiler_cache else []),
+    ]
     source = project.read(wanted.root / stated.path, stated.sources, stated.build_torch, outputs)
     settings = container_settings(**where)
     with report.choose([step.wheel.id for step in todo.steps]) as reporter:

@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wheelmill.compiler_tally import Tally, count
 from wheelmill.store import digest, write_atomic, write_json
 
 if TYPE_CHECKING:
@@ -26,35 +27,12 @@ if TYPE_CHECKING:
     from wheelmill.inputs import Inputs
     from wheelmill.toolkit import Compiler
 
-MARK, VERSION = "wheelmill-compiler-cache.json", 1
+# Everything lies in this folder of the one that was named, which may hold other things.
+NAME, MARK, VERSION = "ccache", "wheelmill-compiler-cache.json", 1
 SIZE = "2Gi"
 SCRIPTS = Path(__file__).parent / "launchers"
-# ccache's log of results has a line `# FILE` for each look-up, and what came of it below; the scripts add theirs.
-LOOKED_UP = "# "
-HITS = ("direct_cache_hit", "preprocessed_cache_hit")
 # Launchers' paths go into CC, which is split at spaces, and into lists that are split at colons.
 PLAIN = re.compile(r"[\w./+@=-]+")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Tally:
-    """A build's compiles: found, not found, failed at by the cache, and passed to the compiler without a look-up."""
-
-    hits: int = 0
-    misses: int = 0
-    failed: int = 0
-    passed: int = 0
-
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(
-            hits=self.hits + other.hits,
-            misses=self.misses + other.misses,
-            failed=self.failed + other.failed,
-            passed=self.passed + other.passed,
-        )
-
-    def to_json(self) -> dict[str, int]:
-        return {"hits": self.hits, "misses": self.misses, "failed": self.failed, "passed": self.passed}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +58,7 @@ class Cache:
     @property
     def objects(self) -> Path:
         """What ccache keeps: open to a container's user, in a folder that is the caller's alone."""
-        return self.folder / "ccache" / "objects"
+        return self.folder / NAME / "objects"
 
     def total(self) -> Tally:
         return sum(self.tallies.values(), Tally())
@@ -128,24 +106,29 @@ def _program() -> Path | None:
 
 
 def _fault(folder: Path) -> str | None:
-    """Why a folder that is there is no cache of ours. Raises OSError or ValueError where it cannot be read."""
-    if not folder.exists() or not any(folder.iterdir()):
+    """Why what is there is no cache of ours. Raises OSError or ValueError where it cannot be read."""
+    home = folder / NAME
+    for path in (folder, home, home / "objects"):
+        if path.exists() and not path.is_dir():
+            return f"{path} is no folder; name another place"
+    # Another run that makes it at this moment has written a file under a temporary name.
+    if not home.exists() or all(path.name.startswith(".") for path in home.iterdir()):
         return None
-    if not (folder / MARK).exists():
-        return f"it holds something else (no {MARK}), which is left alone; name an empty folder"
-    if json.loads((folder / MARK).read_text()) != {"version": VERSION}:
-        return "another release of the engine made it, which is left alone; name an empty folder"
+    if not (home / MARK).exists():
+        return f"its {NAME} holds something else (no {MARK}), which is left alone; name another folder"
+    if json.loads((home / MARK).read_text()) != {"version": VERSION}:
+        return f"another release of the engine made its {NAME}, which is left alone; name another folder"
     return None
 
 
 def _make(folder: Path) -> None:
-    objects = folder / "ccache" / "objects"
+    home, objects = folder / NAME, folder / NAME / "objects"
     folder.mkdir(parents=True, exist_ok=True)
-    if not (folder / MARK).exists():
-        write_atomic(folder / ".gitignore", "*\n")
-        write_json(folder / MARK, {"version": VERSION})
-    objects.parent.mkdir(mode=0o700, exist_ok=True)
-    objects.parent.chmod(0o700)
+    home.mkdir(mode=0o700, exist_ok=True)
+    home.chmod(0o700)
+    if not (home / MARK).exists():
+        write_atomic(home / ".gitignore", "*\n")
+        write_json(home / MARK, {"version": VERSION})
     objects.mkdir(exist_ok=True)
     probe = objects / f".probe-{os.getpid()}"
     probe.touch()
@@ -212,18 +195,6 @@ def environ(env: Mapping[str, str], places: Places, inputs: Inputs, compiler: Co
         changed["PYTORCH_NVCC"] = str(places.launchers / "as" / Path(nvcc).name)
         changed["WHEELMILL_NVCC_IDENTITY"] = digest([inputs.toolkit.identity, inputs.compiler.identity, flags])
     return changed
-
-
-def count(log: Path) -> Tally:
-    """What a build found, by the log of results in that folder; nothing where there is none."""
-    try:
-        lines = (log / "results").read_text(errors="replace").split("\n")
-    except OSError:
-        return Tally()
-    hits = sum(line in HITS for line in lines)
-    looked_up = sum(line.startswith(LOOKED_UP) for line in lines)
-    failed, passed = lines.count("failed"), lines.count("passed")
-    return Tally(hits=hits, misses=max(looked_up - hits, 0), failed=failed, passed=passed)
 
 
 Changes = Callable[[dict[str, str]], dict[str, str]]
