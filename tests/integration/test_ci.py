@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
 import tracemalloc
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import pytest
+import yaml
 
 from wheelmill import proc
 
-from .conftest import PROJECTS, STORE, command, environment
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from .conftest import PROJECTS, ROOT, STORE, command, environment
 
 TOKEN = "ghp_" + "Zz09" * 9
 HIDDEN = "hunter2-hunter2"
@@ -162,6 +161,32 @@ def test_a_change_is_read_from_git(folder: Path) -> None:
         assert refused.returncode == 3
         assert "fetch-depth: 0" in refused.stderr
     assert not (project / "x").exists()
+
+
+@pytest.mark.parametrize("since", ["HEAD^", "0" * 40, "12345678" * 5])
+def test_a_change_without_a_commit_before_it_is_planned(folder: Path, since: str) -> None:
+    """A first commit, a new branch, a force push: the step of the workflow itself."""
+    project = folder / "slow"
+    for words in (
+        ["init", "-q"],
+        ["add", "."],
+        ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-qm", "one"],
+    ):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    steps = yaml.safe_load((ROOT / ".github/workflows/wheels.yml").read_text())["jobs"]["plan"]["steps"]
+    script = next(step["run"] for step in steps if step.get("id") == "ci")
+    env = environment(
+        PATH=f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        GITHUB_OUTPUT=str(folder / "output"),
+        RUNNER_TEMP=str(folder),
+        **{"SELECT": "", "MATRIX": "matrix.yaml", "SCOPE": "change", "SINCE": since, "GPU": "[]", "PART": "1"},
+    )
+    done = subprocess.run(
+        ["bash", "-eo", "pipefail", "-c", script], cwd=project, env=env, text=True, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert outputs(folder)["set"] == "1"
+    assert json.loads((folder / "plan.json").read_text())["build"]
 
 
 def test_a_line_without_an_end_does_not_fill_the_memory() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -48,9 +49,16 @@ def runner_image(folder: Path) -> str:
 
 @pytest.fixture(scope="session")
 def site() -> Iterator[Site]:
-    """Beside uv's cache, so that what a job takes from there is a link and no copy."""
+    """Beside uv's cache, so that what a job takes from there is a link and no copy.
+
+    One at a time: act names containers by their jobs, and removes another run's of the same name.
+    """
     shared = uv_cache().parent
-    with tempfile.TemporaryDirectory(prefix="wheelmill-workflows-", dir=shared, ignore_cleanup_errors=True) as name:
+    with (
+        (shared / "wheelmill-workflows.lock").open("w") as lock,
+        tempfile.TemporaryDirectory(prefix="wheelmill-workflows-", dir=shared, ignore_cleanup_errors=True) as name,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX)
         folder = Path(name)
         export(folder / "engine")
         yield Site(image=runner_image(folder / "image"), folder=folder, shared=shared)

@@ -1,4 +1,4 @@
-"""Copies artifacts out of $WORKFLOW_ARTIFACTS: one by name, or those that a pattern matches, of which there may be none."""
+"""Copies artifacts out of $WORKFLOW_ARTIFACTS: one by name, or those, perhaps none, that a pattern matches."""
 
 from __future__ import annotations
 
