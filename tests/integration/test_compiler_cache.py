@@ -115,7 +115,9 @@ class Bench:
     """A folder in which compilers are called as a build calls them."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.runs = folder, 0
+        # A folder of sources alone, as a build's copy is.
+        self.root, self.folder, self.runs = folder, folder / "source", 0
+        self.folder.mkdir()
         store = Store(STORE)
         kit = toolkit.pypi(store, facts.load().cuda["cu130"], store.log("compiler-cache"))
         host = toolkit.compiler(facts.load().cuda["cu130"].gcc)
@@ -135,15 +137,15 @@ class Bench:
         assert cache is not None
         self.cache = cache
 
-    def compile(self, args: list[str], broken: str = "") -> tuple[int, Tally]:
-        """(exit status, what was counted) of one call in the same folder."""
+    def compile(self, args: list[str], broken: str = "", within: str = ".", **late: str) -> tuple[int, Tally]:
+        """(exit status, what was counted) of one call; `late` is what a project's own setup exports."""
         self.runs += 1
-        work = self.folder / f"work-{self.runs}"
+        work = self.root / f"work-{self.runs}"
         work.mkdir()
-        with compiler_cache.local(self.cache, str(self.runs), self.inputs, self.folder, work) as changes:
-            env = changes({**environment(), "CUDACXX": args[0]})
+        with compiler_cache.local(self.cache, str(self.runs), self.inputs, self.root, work) as changes:
+            env = changes({**environment(), "CUDACXX": args[0]}) | late
             env |= {"CCACHE_DIR": broken} if broken else {}
-            done = subprocess.run([work / "cache" / "launch", *args], cwd=self.folder, env=env, check=False)
+            done = subprocess.run([work / "cache" / "launch", *args], cwd=self.folder / within, env=env, check=False)
         return done.returncode, self.cache.tallies[str(self.runs)]
 
 
@@ -219,3 +221,92 @@ def test_another_compiler_of_the_same_name_is_not_looked_up(bench: Bench) -> Non
     (bench.folder / "two.cpp").write_text("int two() { return 2; }\n")
     status, tally = bench.compile([str(other), "-c", "two.cpp", "-o", "two.o"])
     assert (status, tally.hits, tally.misses) == (0, 0, 0)
+
+
+LISTED = ["-MD", "-MF", "k.d"]
+
+
+def test_flags_that_a_project_gives_nvcc_by_the_environment_are_seen(bench: Bench) -> None:
+    (bench.folder / "late.cu").write_text("int late() { return VALUE; }\n")
+    seen = []
+    for value in (1, 1, 2):
+        status, tally = bench.compile(
+            [*bench.nvcc, *LISTED, "late.cu", "-o", "late.o"], NVCC_APPEND_FLAGS=f"-DVALUE={value} --threads={value}"
+        )
+        assert status == 0
+        seen.append(tally.hits)
+    assert seen == [0, 1, 0]
+
+
+@pytest.mark.parametrize("language", ["cpp", "cu"])
+@pytest.mark.parametrize("asked", ["#include <value.h>", "#if __has_include(<first.h>)\n#define VALUE 2\n#endif"])
+def test_a_header_that_appears_before_the_one_that_was_read_is_seen(bench: Bench, language: str, asked: str) -> None:
+    folder = bench.folder / f"appears-{language}-{len(asked)}"
+    (folder / "a").mkdir(parents=True)
+    (folder / "b").mkdir()
+    (folder / "b" / "value.h").write_text("#define VALUE 1\n")
+    (folder / f"k.{language}").write_text(
+        f"{asked}\n#ifndef VALUE\n#define VALUE 1\n#endif\nint v() {{ return VALUE; }}\n"
+    )
+    program = [*bench.nvcc, *LISTED] if language == "cu" else [bench.inputs.compiler.cxx, "-c"]
+    seen = []
+    for appears in (False, False, True):
+        if appears:
+            for name in ("value.h", "first.h"):
+                (folder / "a" / name).write_text("#define VALUE 2\n")
+        status, tally = bench.compile([*program, "-Ia", "-Ib", f"k.{language}", "-o", "k.o"], within=folder.name)
+        assert status == 0
+        seen.append(tally.hits)
+    assert seen == [0, 1, 0]
+
+
+@pytest.mark.parametrize("language", ["cpp", "cu"])
+def test_a_path_in_full_is_not_the_same_as_a_relative_one(bench: Bench, language: str) -> None:
+    name = f"file.{language}"
+    (bench.folder / name).write_text("const char* file() { return __FILE__; }\n")
+    program = [*bench.nvcc, *LISTED] if language == "cu" else [bench.inputs.compiler.cxx, "-c"]
+    found = [bench.compile([*program, source, "-o", "f.o"]) for source in (name, name, str(bench.folder / name))]
+    assert [(status, tally.hits) for status, tally in found] == [(0, 0), (0, 1), (0, 0)]
+    assert str(bench.folder / name).encode() in (bench.folder / "f.o").read_bytes()
+
+
+def test_the_folder_that_a_debugger_reads_is_seen(bench: Bench) -> None:
+    seen = []
+    for folder in ("one", "one", "two"):
+        (bench.folder / folder).mkdir(exist_ok=True)
+        (bench.folder / folder / "same.cpp").write_text("int same() { return 1; }\n")
+        args = [bench.inputs.compiler.cxx, "-g", f"-ffile-prefix-map={bench.folder}=.", "-c", "same.cpp", "-o", "s.o"]
+        status, tally = bench.compile(args, within=folder)
+        assert status == 0
+        seen.append(tally.hits)
+    assert seen == [0, 1, 0]
+    assert b"./two" in (bench.folder / "two" / "s.o").read_bytes()
+
+
+@pytest.mark.parametrize("what", ["host compiler", "host compiler by environment", "options", "this machine's CPU"])
+def test_what_nvcc_reads_unseen_is_not_looked_up(bench: Bench, what: str) -> None:
+    """Each of these changes the object while the arguments stay."""
+    other = bench.folder / "other" / "g++"
+    other.parent.mkdir(exist_ok=True)
+    other.write_text(f'#!/bin/sh\nexec {bench.inputs.compiler.cxx} "$@"\n')
+    other.chmod(0o755)
+    (bench.folder / "options.txt").write_text("-DVALUE=1\n")
+    (bench.folder / "u.cu").write_text("int u() { return 1; }\n")
+    bare = [one for one in bench.nvcc if one not in ("-ccbin", bench.inputs.compiler.cxx)]
+    args, late = {
+        "host compiler": ([*bare, "-ccbin", str(other)], {}),
+        "host compiler by environment": (bare, {"NVCC_CCBIN": str(other)}),
+        "options": ([*bench.nvcc, "-optf=options.txt"], {}),
+        "this machine's CPU": ([*bench.nvcc, "-Xcompiler", "-march=native"], {}),
+    }[what]
+    status, tally = bench.compile([*args, *LISTED, "u.cu", "-o", "u.o"], **late)
+    assert (status, tally.hits, tally.misses, tally.passed) == (0, 0, 0, 1)
+
+
+def test_a_kernel_is_never_looked_up_by_the_hosts_preprocessor(bench: Bench) -> None:
+    """Where `launch` takes for a list of files what ccache does not."""
+    (bench.folder / "kernel.cu").write_text(KERNEL)
+    (bench.folder / "newest.h").write_text("#define VALUE 2\n")
+    for _ in range(2):
+        status, tally = bench.compile([*bench.nvcc, "-Xcompiler", "-MD", "kernel.cu", "-o", "kernel.o"])
+        assert (status, tally.hits) == (0, 0)

@@ -160,6 +160,18 @@ def test_a_comment_above_a_head_stays_with_its_row(place: Place) -> None:
     assert re.findall(r'^\["(.+)"\]', place.text("torch"), re.MULTILINE)[-2:] == ["2.14", "2.15"]
 
 
+@pytest.mark.parametrize(
+    "file", ["torch-1!2.0.0-cp313-cp313", "torch-3-cp313-cp313", "torch-2.15.0-cp3x-cp3x", "cuda_toolkit-14-py3-none"]
+)
+def test_a_release_that_no_table_can_hold_is_none(place: Place, file: str) -> None:
+    page = place.pages[file.split("-", maxsplit=1)[0].replace("_", "-")]
+    platform = "any" if file.endswith("none") else "manylinux_2_28_x86_64"
+    page.append({**page[-1], "filename": f"{file}-{platform}.whl"})
+    place.all_variants()
+    result = place.result()
+    assert (result.changes, result.rows, result.unreached) == ((), (), ())
+
+
 def test_an_odd_name_in_torchs_index_costs_nothing(place: Place) -> None:
     place.all_variants()
     page = place.whl / "cpu" / "torch" / "index.json"

