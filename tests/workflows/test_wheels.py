@@ -158,7 +158,7 @@ def test_without_a_gpu_the_job_says_what_is_missing_and_the_index_is_made(strang
 def proposed(repository: Callable[[str, str], Repository]) -> Run:
     """A pull request of a fork, which breaks the code, to a repository that tests on a GPU and publishes."""
     made = repository("stranger", "forked")
-    given = {"gpu": '["9.0"]', "publish-to": "s3://bucket/wheels", "runner": "self-hosted"}
+    given = {"gpu": '["9.0"]', "publish-to": "s3://bucket/wheels", "runner": "self-hosted", "select": "cu130*"}
     (made.folder / ".github" / "workflows" / "wheels.yml").write_text(calls(**given))
     base = made.commit("An extension")
     source = made.folder / "shift_clip" / "shift_clip.cpp"
