@@ -91,18 +91,16 @@ def identities(plan: Plan, facts: Facts, known: Known) -> dict[str, str]:
 
 
 def _inputs(step: Step, facts: Facts, known: Known) -> dict[str, Any]:
-    wheel = asdict(step.wheel)
-    served = dict.fromkeys(cell.torch for cell in step.wheel.cells)
     return {
         "engine": list(known.engine),
         "sources": known.sources,
         "lock": known.lock,
         "image": known.images.get(step.wheel.cuda),
-        "wheel": wheel,
+        "wheel": asdict(step.wheel),
         "torch": step.torch_release,
         "toolkit": step.toolkit,
         "python": step.python,
-        "releases": [facts.torch[minor].release for minor in served],
+        "releases": facts.releases(step.wheel),
     }
 
 

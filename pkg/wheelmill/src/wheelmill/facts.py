@@ -19,6 +19,8 @@ from wheelmill.names import cuda_key, did_you_mean, version_key
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from wheelmill.model import Wheel
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -109,6 +111,10 @@ class Facts:
     def torch_index(self, torch: str, cuda: str) -> str | None:
         """Address of the package index that holds torch's `cuda` variant; None means PyPI."""
         return None if self.torch[torch].pypi == cuda else self.index.format(cuda=cuda)
+
+    def releases(self, wheel: Wheel) -> tuple[str, ...]:
+        """The release of each torch minor that a wheel serves."""
+        return tuple(self.torch[minor].release for minor in dict.fromkeys(cell.torch for cell in wheel.cells))
 
     @property
     def tags(self) -> tuple[str, ...]:

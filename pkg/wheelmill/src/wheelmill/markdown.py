@@ -16,15 +16,18 @@ LIMIT = 30_000
 SPECIAL = re.compile(r"([\\`*_\[\]<>#|~&$])")
 
 
+def _line(text: str) -> str:
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+
+
 def escaped(text: str) -> str:
     """Any text as one line of Markdown that reads as it is."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
-    return SPECIAL.sub(r"\\\1", line)
+    return SPECIAL.sub(r"\\\1", _line(text))
 
 
 def code(text: str) -> str:
     """Any text as Markdown's code."""
-    line = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    line = _line(text)
     ticks = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     pad = " " if line.startswith("`") or line.endswith("`") else ""
     return f"{ticks}{pad}{line}{pad}{ticks}" if line else "nothing"

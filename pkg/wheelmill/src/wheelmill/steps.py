@@ -104,7 +104,7 @@ def _key(step: Step, site: Site, inputs: Inputs) -> str:
     return digest(
         {
             "engine": engine(),
-            "releases": _releases(step, site.facts),
+            "releases": site.facts.releases(step.wheel),
             "wheel": wheel,
             "sources": site.project.sha256,
             "toolkit": inputs.toolkit.identity if inputs.toolkit else None,
@@ -115,11 +115,6 @@ def _key(step: Step, site: Site, inputs: Inputs) -> str:
             "flags": backend.flags(),
         }
     )
-
-
-def _releases(step: Step, facts: Facts) -> tuple[str, ...]:
-    minors = dict.fromkeys(cell.torch for cell in step.wheel.cells)
-    return tuple(facts.torch[minor].release for minor in minors)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -160,7 +155,7 @@ def _make(step: Step, site: Site, inputs: Inputs, key: str, folder: Path, log: P
     clock = Clock(site, step.wheel.id, folder.parent)
     repaired = site.executor.wheel(step, site, inputs, clock, log)
     with clock.part("label"):
-        releases = _releases(step, site.facts)
+        releases = site.facts.releases(step.wheel)
         try:
             labelled = label.relabel(
                 repaired,
