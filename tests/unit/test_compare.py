@@ -82,6 +82,7 @@ def test_a_member_of_one_alone(tmp_path: Path) -> None:
         ("built in /tmp/first/source", "built in /tmp/second/source", "an embedded path: '/tmp/first/source'"),
         ("built Nov 29 2026", "built Nov 30 2026", "an embedded date"),
         ("built 10:11:12", "built 10:11:13", "an embedded time"),
+        ("built 10:11:12.362209", "built 10:11:12.980236", "an embedded time"),
         ("token 4f2a", "token 77c1", "the content differs from byte 6 on: 'token 4f2a' and 'token 77c1'"),
     ],
 )

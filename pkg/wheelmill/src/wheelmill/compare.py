@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 DATE = re.compile(rb"(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d{4}|\d{4}-\d\d-\d\d")
-TIME = re.compile(rb"\d\d:\d\d:\d\d")
+TIME = re.compile(rb"\d\d:\d\d:\d\d(\.\d+)?")
 FOLDER = re.compile(rb"/[\w.+~-]+(/[\w.+~-]+)+")
 WORDS = re.compile(rb"[\x20-\x7e]{4,}")
 # What a member's header says beside its content, and what a difference there comes from.
