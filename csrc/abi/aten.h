@@ -2,7 +2,10 @@
 
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/sort.h>
 #include <c10/core/DeviceGuard.h>
 #include <torch/library.h>
 #ifdef FUSEDOPS_WITH_CUDA
@@ -11,6 +14,8 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
+#include <vector>
 
 #include "common/dtype.h"
 
@@ -94,6 +99,37 @@ inline void copy(Tensor& to, const Tensor& from) {
   to.copy_(from);
 }
 
+inline Tensor contiguous(const Tensor& t) {
+  return t.contiguous();
+}
+inline Tensor narrow(const Tensor& t, std::int64_t d, std::int64_t start, std::int64_t length) {
+  return t.narrow(d, start, length);
+}
+
+inline Tensor empty(const std::vector<std::int64_t>& sizes, const Tensor& like) {
+  return at::empty(sizes, like.options());
+}
+inline Tensor empty_bytes(std::int64_t count, const Tensor& like) {
+  return at::empty({count}, like.options().dtype(c10::kByte));
+}
+inline Tensor empty_float32(const std::vector<std::int64_t>& sizes, const Tensor& like) {
+  return at::empty(sizes, like.options().dtype(c10::kFloat));
+}
+inline Tensor empty_int64(const std::vector<std::int64_t>& sizes, const Tensor& like) {
+  return at::empty(sizes, like.options().dtype(c10::kLong));
+}
+
+inline bool is_int64(const Tensor& t) {
+  return t.scalar_type() == c10::ScalarType::Long;
+}
+
+inline Tensor argsort_descending(const Tensor& t) {
+  return std::get<1>(at::sort(t, /*stable=*/true, /*dim=*/0, /*descending=*/true));
+}
+inline Tensor matmul(const Tensor& a, const Tensor& b) {
+  return at::matmul(a, b);
+}
+
 /// at::parallel_for is compiled into its caller and would tie this library to an OpenMP runtime,
 /// which torch ships under a name that differs between releases. An iterator over `out`, which
 /// lies densely and so coalesces to one dimension, runs on the same threads from inside torch.
@@ -108,6 +144,12 @@ void parallel_over(const Tensor& out, std::int64_t grain, const F& f) {
         f(begin, begin + n);
       },
       grain);
+}
+
+/// An iterator over a tensor of one byte a piece of work.
+template <class F>
+void parallel_for(std::int64_t n, const F& f) {
+  parallel_over(at::empty({n}, c10::kByte), 1, f);
 }
 
 #ifdef FUSEDOPS_WITH_CUDA

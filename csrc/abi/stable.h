@@ -6,8 +6,11 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "common/dtype.h"
 
@@ -91,9 +94,53 @@ inline void copy(Tensor& to, const Tensor& from) {
   torch::stable::copy_(to, from);
 }
 
+inline Tensor contiguous(const Tensor& t) {
+  return torch::stable::contiguous(t);
+}
+inline Tensor narrow(const Tensor& t, std::int64_t d, std::int64_t start, std::int64_t length) {
+  Tensor self = t;
+  return torch::stable::narrow(self, d, start, length);
+}
+
+inline Tensor empty(const std::vector<std::int64_t>& sizes, const Tensor& like) {
+  return torch::stable::new_empty(like, sizes);
+}
+inline Tensor empty_bytes(std::int64_t count, const Tensor& like) {
+  return torch::stable::new_empty(like, {count}, torch::headeronly::ScalarType::Byte);
+}
+inline Tensor empty_float32(const std::vector<std::int64_t>& sizes, const Tensor& like) {
+  return torch::stable::new_empty(like, sizes, torch::headeronly::ScalarType::Float);
+}
+inline Tensor empty_int64(const std::vector<std::int64_t>& sizes, const Tensor& like) {
+  return torch::stable::new_empty(like, sizes, torch::headeronly::ScalarType::Long);
+}
+
+inline bool is_int64(const Tensor& t) {
+  return t.scalar_type() == torch::headeronly::ScalarType::Long;
+}
+
+inline Tensor argsort_descending(const Tensor& t) {
+  using torch::stable::detail::from;
+  std::array<StableIValue, 4> stack{from(t), from(std::optional<bool>(true)),
+                                    from(std::int64_t{0}), from(true)};
+  TORCH_ERROR_CODE_CHECK(
+      torch_call_dispatcher("aten::sort", "stable", stack.data(), TORCH_ABI_VERSION));
+  // Both results are owned from here on, the sorted values too.
+  const auto values = torch::stable::detail::to<Tensor>(stack[0]);
+  return torch::stable::detail::to<Tensor>(stack[1]);
+}
+inline Tensor matmul(const Tensor& a, const Tensor& b) {
+  return torch::stable::matmul(a, b);
+}
+
 template <class F>
 void parallel_over(const Tensor& out, std::int64_t grain, const F& f) {
   torch::stable::parallel_for(0, out.numel(), grain, f);
+}
+
+template <class F>
+void parallel_for(std::int64_t n, const F& f) {
+  torch::stable::parallel_for(0, n, 1, f);
 }
 
 #ifdef FUSEDOPS_WITH_CUDA

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/dtype.h"
 
@@ -19,6 +20,7 @@
 //   DeviceGuard(int32_t index)      makes that CUDA device current for its scope
 //   parallel_over(out, grain, f)    f(begin, end) over the elements of `out`, which lie densely, on
 //                                   torch's threads, `grain` elements or more a call
+//   parallel_for(n, f)              f(begin, end) over the pieces of work 0 to n - 1, the same way
 //   FUSEDOPS_LIBRARY(m)             m.def(schema) adds operators to torch.ops.fusedops
 //   FUSEDOPS_LIBRARY_IMPL(key, m)   m.impl(name, FUSEDOPS_BOX(function)) gives them kernels
 namespace fusedops::abi {
@@ -45,6 +47,22 @@ void* mutable_data(const Tensor& t);
 Tensor empty_like(const Tensor& t);
 Tensor clone(const Tensor& t);
 void copy(Tensor& to, const Tensor& from);
+Tensor contiguous(const Tensor& t);
+Tensor narrow(const Tensor& t, std::int64_t d, std::int64_t start, std::int64_t length);
+
+/// Contiguous and uninitialised, on the device of `like`; its dtype is that of `like` or the one named.
+Tensor empty(const std::vector<std::int64_t>& sizes, const Tensor& like);
+Tensor empty_bytes(std::int64_t count, const Tensor& like);
+Tensor empty_float32(const std::vector<std::int64_t>& sizes, const Tensor& like);
+Tensor empty_int64(const std::vector<std::int64_t>& sizes, const Tensor& like);
+
+bool is_int64(const Tensor& t);
+
+/// The indices, int64, that sort the one dimension of `t` from the greatest down; equals keep their
+/// order, and NaN is the greatest.
+Tensor argsort_descending(const Tensor& t);
+/// torch.matmul.
+Tensor matmul(const Tensor& a, const Tensor& b);
 
 #ifdef FUSEDOPS_WITH_CUDA
 /// The cudaStream_t that torch's current stream on CUDA device `index` wraps.

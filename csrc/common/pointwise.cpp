@@ -1,36 +1,7 @@
 #include "common/pointwise.h"
 
-#include <stdexcept>
-#include <string>
-
 namespace fusedops {
 namespace {
-
-[[noreturn]] void refuse(const char* op, const char* argument, const std::string& expected,
-                         const std::string& given) {
-  throw std::runtime_error("fusedops::" + std::string(op) + ": " + argument + " must " + expected +
-                           ", but got " + given);
-}
-
-std::string shape_name(const Tensor& t) {
-  std::string name = "[";
-  for (std::int64_t d = 0; d < abi::dim(t); ++d) {
-    name += (d == 0 ? "" : ", ") + std::to_string(abi::size(t, d));
-  }
-  return name + "]";
-}
-
-bool same_shape(const Tensor& a, const Tensor& b) {
-  if (abi::dim(a) != abi::dim(b)) {
-    return false;
-  }
-  for (std::int64_t d = 0; d < abi::dim(a); ++d) {
-    if (abi::size(a, d) != abi::size(b, d)) {
-      return false;
-    }
-  }
-  return true;
-}
 
 /// Dimensions of size 1 are never stepped along, so their strides say nothing.
 bool same_strides(const Tensor& a, const Tensor& b) {
@@ -64,28 +35,6 @@ bool lies_densely(const Tensor& t) {
 }
 
 }  // namespace
-
-DType check_dtype(const char* op, const char* argument, const Tensor& t) {
-  DType dtype;
-  if (!abi::find_dtype(t, dtype)) {
-    refuse(op, argument, "be a float16, bfloat16, float32 or float64 tensor", abi::dtype_name(t));
-  }
-  return dtype;
-}
-
-void check_like(const char* op, const char* argument, const Tensor& t, const char* like_argument,
-                const Tensor& like) {
-  const std::string of = std::string(" of ") + like_argument + ", ";
-  if (abi::device_name(t) != abi::device_name(like)) {
-    refuse(op, argument, "be on the device" + of + abi::device_name(like), abi::device_name(t));
-  }
-  if (abi::dtype_name(t) != abi::dtype_name(like)) {
-    refuse(op, argument, "have the dtype" + of + abi::dtype_name(like), abi::dtype_name(t));
-  }
-  if (!same_shape(t, like)) {
-    refuse(op, argument, "have the shape" + of + shape_name(like), shape_name(t));
-  }
-}
 
 Tensor dense(const Tensor& t) {
   return lies_densely(t) ? t : abi::clone(t);

@@ -3,11 +3,10 @@
 #include <cstdint>
 
 #include "abi/tensor.h"
+#include "common/check.h"
 #include "common/operands.h"
 
 namespace fusedops {
-
-using abi::Tensor;
 
 /// An operator's kernels. `cuda` is null in a library built without CUDA.
 template <int Arity, class Params>
@@ -21,13 +20,6 @@ struct Kernels {
 #else
 #define FUSEDOPS_KERNELS(name) {&name##_cpu, nullptr}
 #endif
-
-/// Throws std::runtime_error unless `t` has a dtype that kernels take.
-DType check_dtype(const char* op, const char* argument, const Tensor& t);
-
-/// Throws std::runtime_error unless `t` has the shape, dtype and device of `like`.
-void check_like(const char* op, const char* argument, const Tensor& t, const char* like_argument,
-                const Tensor& like);
 
 /// `t`, or where its elements do not lie densely a copy that has empty_like(t)'s strides.
 Tensor dense(const Tensor& t);

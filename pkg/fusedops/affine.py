@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fusedops._autograd import register_autograd
 from fusedops._registration import register_pointwise_vmap
 
 _affine = torch.ops.fusedops.affine.default
@@ -17,7 +18,7 @@ def affine(x: Tensor, a: float, b: float) -> Tensor:
     result has its shape, dtype and, where it is dense, its strides. Differentiable in `x` any
     number of times. Raises RuntimeError for another dtype.
     """
-    return _affine(x, a, b)
+    return _call(x, a, b)
 
 
 @torch.library.register_fake("fusedops::affine")
@@ -30,8 +31,8 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: A
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-    return _affine(grad, ctx.a, 0.0), None, None
+    return _call(grad, ctx.a, 0.0), None, None
 
 
-torch.library.register_autograd("fusedops::affine", _backward, setup_context=_save)
+_call = register_autograd(_affine, _backward, _save)
 register_pointwise_vmap("fusedops::affine", _affine, tensors=1)

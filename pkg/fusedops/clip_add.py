@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fusedops._autograd import register_autograd
 from fusedops._registration import check_like, register_pointwise_vmap
 
 _clip_add = torch.ops.fusedops.clip_add.default
@@ -20,7 +21,7 @@ def clip_add(x: Tensor, min: float, max: float, bias: float) -> Tensor:  # noqa:
     `min <= x <= max`, bounds included on every torch, and 0 elsewhere. Raises RuntimeError for
     another dtype.
     """
-    return _clip_add(x, min, max, bias)
+    return _call(x, min, max, bias)
 
 
 @torch.library.register_fake("fusedops::clip_add")
@@ -41,7 +42,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: A
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (x,) = ctx.saved_tensors
-    return _clip_add_backward(grad, x, ctx.min, ctx.max), None, None, None
+    return _call_backward(grad, x, ctx.min, ctx.max), None, None, None
 
 
 def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG001
@@ -49,8 +50,8 @@ def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # n
     ctx.save_for_backward(x)
 
 
-torch.library.register_autograd("fusedops::clip_add", _backward, setup_context=_save)
+_call = register_autograd(_clip_add, _backward, _save)
 # Linear in grad, with the same factor; constant in x wherever it has a derivative.
-torch.library.register_autograd("fusedops::clip_add_backward", _backward, setup_context=_save_twice)
+_call_backward = register_autograd(_clip_add_backward, _backward, _save_twice)
 register_pointwise_vmap("fusedops::clip_add", _clip_add, tensors=1)
 register_pointwise_vmap("fusedops::clip_add_backward", _clip_add_backward, tensors=2)

@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fusedops._autograd import register_autograd
 from fusedops._registration import check_like, register_pointwise_vmap
 
 _scale_clamp_add = torch.ops.fusedops.scale_clamp_add.default
@@ -20,7 +21,7 @@ def scale_clamp_add(x: Tensor, scale: float, min: float, max: float, bias: float
     `min <= x * scale <= max`, bounds included on every torch, and 0 elsewhere. Raises RuntimeError
     for another dtype.
     """
-    return _scale_clamp_add(x, scale, min, max, bias)
+    return _call(x, scale, min, max, bias)
 
 
 @torch.library.register_fake("fusedops::scale_clamp_add")
@@ -42,7 +43,7 @@ def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: A
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
     (x,) = ctx.saved_tensors
     return (
-        _scale_clamp_add_backward(grad, x, ctx.scale, ctx.min, ctx.max),
+        _call_backward(grad, x, ctx.scale, ctx.min, ctx.max),
         None,
         None,
         None,
@@ -55,8 +56,8 @@ def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # n
     ctx.save_for_backward(x)
 
 
-torch.library.register_autograd("fusedops::scale_clamp_add", _backward, setup_context=_save)
+_call = register_autograd(_scale_clamp_add, _backward, _save)
 # Linear in grad, with the same factor; constant in x wherever it has a derivative.
-torch.library.register_autograd("fusedops::scale_clamp_add_backward", _backward, setup_context=_save_twice)
+_call_backward = register_autograd(_scale_clamp_add_backward, _backward, _save_twice)
 register_pointwise_vmap("fusedops::scale_clamp_add", _scale_clamp_add, tensors=1)
 register_pointwise_vmap("fusedops::scale_clamp_add_backward", _scale_clamp_add_backward, tensors=2)

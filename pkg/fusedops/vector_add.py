@@ -5,6 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fusedops._autograd import register_autograd
 from fusedops._registration import check_like, register_pointwise_vmap
 
 _vector_add = torch.ops.fusedops.vector_add.default
@@ -18,7 +19,7 @@ def vector_add(x: Tensor, y: Tensor) -> Tensor:
     shape, dtype and, where `x` is dense, the strides of `x`. Differentiable in both any number of
     times. Raises RuntimeError for another dtype and where `y` is not like `x`.
     """
-    return _vector_add(x, y)
+    return _call(x, y)
 
 
 @torch.library.register_fake("fusedops::vector_add")
@@ -27,9 +28,13 @@ def _(x: Tensor, y: Tensor) -> Tensor:
     return torch.empty_like(x)
 
 
+def _save(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    """The gradient needs nothing."""
+
+
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor]:  # noqa: ARG001
     return grad, grad
 
 
-torch.library.register_autograd("fusedops::vector_add", _backward)
+_call = register_autograd(_vector_add, _backward, _save)
 register_pointwise_vmap("fusedops::vector_add", _vector_add, tensors=2)

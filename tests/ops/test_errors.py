@@ -5,6 +5,7 @@ import torch
 
 from fusedops._load import _explain
 from fusedops.testing import OPERATORS, Operator, error_samples
+from fusedops.testing.pointwise import POINTWISE, Pointwise
 
 operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 
@@ -27,8 +28,8 @@ def test_refused_calls_that_need_gradients(operator: Operator, device: str) -> N
             operator.op(*args)
 
 
-@operators
-def test_scalars_must_be_numbers(operator: Operator, device: str) -> None:
+@pytest.mark.parametrize("operator", POINTWISE.values(), ids=POINTWISE)
+def test_scalars_must_be_numbers(operator: Pointwise, device: str) -> None:
     tensors = [torch.ones(2, device=device)] * operator.tensors
     with pytest.raises((TypeError, RuntimeError)):
         operator.op(*tensors, *("one" for _ in operator.scalars), "too many")

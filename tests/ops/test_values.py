@@ -1,106 +1,73 @@
-"""Every operator, dtype and sample has the reference's values and torch's conventional layout."""
+"""Every operator, dtype and sample has the reference's values, and leaves its inputs as they were."""
 
-import math
+from typing import Any
 
 import pytest
 import torch
 from torch import Tensor
 
-from fusedops.testing import DTYPES, OPERATORS, TOLERANCES, Operator, samples
+from fusedops.testing import DTYPES, OPERATORS, Operator, Sample, samples
 
 operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
 dtypes = pytest.mark.parametrize("dtype", DTYPES, ids=str)
 
 
-def assert_reference(actual: Tensor, expected: Tensor, dtype: torch.dtype, name: str = "") -> None:
-    assert actual.dtype == dtype
-    rtol, atol = TOLERANCES[dtype]
-    torch.testing.assert_close(
-        actual.double(),
-        expected,
-        rtol=rtol,
-        atol=atol,
-        equal_nan=True,
-        check_stride=False,
-        msg=lambda message: f"{name}: {message}",
+def tensors(value: Any) -> tuple[Tensor, ...]:
+    """The tensors among a call's arguments or results."""
+    return tuple(one for one in (value if isinstance(value, tuple) else (value,)) if isinstance(one, Tensor))
+
+
+def written(sample: Sample) -> tuple[Tensor, ...]:
+    """The arguments that the schema says a call writes to."""
+    stated = sample.operator.op._schema.arguments
+    return tuple(
+        arg for arg, said in zip(sample.args, stated, strict=False) if said.alias_info and said.alias_info.is_write
     )
+
+
+def assert_reference(sample: Sample, result: Any) -> None:
+    actual, expected = tensors(result) or written(sample), tensors(sample.reference())
+    assert len(actual) == len(expected)
+    for got, want in zip(actual, expected, strict=True):
+        floating = got.is_floating_point()
+        rtol, atol = sample.operator.tolerances[got.dtype] if floating else (0, 0)
+        torch.testing.assert_close(
+            got.double() if floating else got,
+            want,
+            rtol=rtol,
+            atol=atol,
+            equal_nan=True,
+            check_stride=False,
+            msg=lambda message: f"{sample.name}: {message}",
+        )
 
 
 @operators
 @dtypes
 def test_values(operator: Operator, dtype: torch.dtype, device: str) -> None:
     for sample in samples(operator, device, dtype):
-        assert_reference(operator.op(*sample.args), sample.reference(), dtype, sample.name)
-
-
-@operators
-def test_result_lies_as_empty_like_its_first_named_tensor(operator: Operator, device: str) -> None:
-    for sample in samples(operator, device, torch.float32):
-        like = sample.args[1] if operator.name.endswith("_backward") else sample.args[0]
         result = operator.op(*sample.args)
-        assert result.stride() == torch.empty_like(like).stride(), sample.name
-        assert result.device == like.device
+        assert all(one.dtype == dtype for one in tensors(result) if one.is_floating_point())
+        assert_reference(sample, result)
 
 
 @operators
 def test_inputs_are_left_as_they_were(operator: Operator, device: str) -> None:
     for sample in samples(operator, device, torch.float32):
-        tensors = sample.args[: operator.tensors]
-        before = [tensor.clone() for tensor in tensors]
-        result = operator.op(*sample.args)
-        for tensor, kept in zip(tensors, before, strict=True):
-            assert torch.equal(tensor.nan_to_num(), kept.nan_to_num())
-            assert result.numel() == 0 or result.data_ptr() != tensor.data_ptr()
+        target = {id(one) for one in written(sample)}
+        inputs = [one for one in tensors(sample.args) if id(one) not in target]
+        before = [one.clone() for one in inputs]
+        results = tensors(operator.op(*sample.args))
+        for one, kept in zip(inputs, before, strict=True):
+            assert torch.equal(one.nan_to_num(), kept.nan_to_num())
+            assert all(result.numel() == 0 or result.data_ptr() != one.data_ptr() for result in results)
 
 
 @operators
-@dtypes
-def test_every_tail_and_alignment(operator: Operator, dtype: torch.dtype, device: str) -> None:
-    pool = [torch.randn(96).to(device, dtype) for _ in range(operator.tensors)]
-    for offset in range(9):
-        for size in range(40):
-            tensors = [tensor[offset * (k + 1) :][:size] for k, tensor in enumerate(pool)]
-            expected = operator.reference(*(t.double() for t in tensors), *operator.scalars)
-            assert_reference(operator.op(*tensors, *operator.scalars), expected, dtype)
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_every_16_bit_value_survives(dtype: torch.dtype, device: str) -> None:
-    every = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype).to(device)
-    result = torch.ops.fusedops.clip_add(every, -math.inf, math.inf, 0.0)
-    assert torch.equal(result.isnan(), every.isnan())
-    assert torch.equal(result.nan_to_num(), every.nan_to_num())
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
-def test_16_bit_rounding_is_torchs(dtype: torch.dtype, device: str) -> None:
-    every = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(dtype).to(device)
-    for factor in (1.0 + 2.0**-12, 1.0 / 3.0, 2.0**-8, 2.0**-13, 3.0):
-        result = torch.ops.fusedops.affine(every, factor, 0.0)
-        expected = (every.float() * factor).to(dtype)
-        assert torch.equal(result.isnan(), expected.isnan())
-        assert torch.equal(result.nan_to_num(), expected.nan_to_num())
-
-
-@dtypes
-@pytest.mark.parametrize("bounds", [(-0.5, 0.75), (0.5, -0.25), (math.nan, 1.0), (-1.0, math.nan)])
-def test_clamps_exactly_as_torch(bounds: tuple[float, float], dtype: torch.dtype, device: str) -> None:
-    values = [math.nan, math.inf, -math.inf, -0.5, 0.75, 0.0, 2.0, -2.0, 0.5, -0.25]
-    x = torch.tensor(values, dtype=dtype, device=device)
-    expected = torch.clamp(x, *bounds)
-    torch.testing.assert_close(torch.ops.fusedops.clip_add(x, *bounds, 0.0), expected, rtol=0, atol=0, equal_nan=True)
-    torch.testing.assert_close(
-        torch.ops.fusedops.scale_clamp_add(x, 1.0, *bounds, 0.0),
-        expected,
-        rtol=0,
-        atol=0,
-        equal_nan=True,
-    )
-
-
-@operators
-def test_negated_view(operator: Operator, device: str) -> None:
-    tensors = [torch.randn(8, device=device) for _ in range(operator.tensors)]
-    negated = [torch._neg_view(tensor) for tensor in tensors]
-    expected = operator.op(*(-tensor for tensor in tensors), *operator.scalars)
-    assert torch.equal(operator.op(*negated, *operator.scalars), expected)
+def test_the_same_bits_each_time(operator: Operator, device: str) -> None:
+    if operator.nondet_tol:
+        return
+    for sample in samples(operator, device, torch.float32):
+        first, second = (tensors(operator.op(*sample.args)) for _ in range(2))
+        for one, other in zip(first, second, strict=True):
+            assert torch.equal(one.nan_to_num(), other.nan_to_num()), sample.name

@@ -1,8 +1,4 @@
-"""Samples of every operator, shared by the tests and by checks that run on a GPU.
-
-`OPERATORS` names the operators; `samples` gives calls that must work and `error_samples` calls that
-must be refused. Values are drawn on the CPU from a fixed seed, so they are the same on each device.
-"""
+"""Samples of the pointwise operators: tensors of one shape, then numbers."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,22 +9,12 @@ import torch
 from torch import Tensor
 
 from fusedops import reference
-
-DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-
-TOLERANCES = {
-    torch.float16: (2.0**-11 * 1.01, 1e-6),
-    torch.bfloat16: (2.0**-8 * 1.01, 1e-6),
-    torch.float32: (1e-6, 1e-6),
-    torch.float64: (1e-14, 1e-14),
-}
-"""(rtol, atol) against the reference in float64: half a last place for the types that are computed
-in float32 and rounded once."""
+from fusedops.testing._base import Device, ErrorSample, Operator, Sample
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operator:
-    """An operator of torch.ops.fusedops: `tensors` tensor arguments, then float ones."""
+class Pointwise:
+    """What the calls of a pointwise operator are made of: `tensors` tensor arguments, then float ones."""
 
     name: str
     tensors: int
@@ -46,44 +32,14 @@ class Operator:
         return getattr(torch.ops.fusedops, self.name).default
 
 
-@dataclass(frozen=True, kw_only=True)
-class Sample:
-    """A call `operator.op(*args)`."""
-
-    operator: Operator
-    name: str
-    args: tuple[Any, ...]
-    gradcheck: bool
-    """Small, finite, without overlap and away from where the operator has no derivative."""
-
-    def reference(self) -> Tensor:
-        """The reference's value of the same call, in float64."""
-        return self.operator.reference(*(arg.double() if isinstance(arg, Tensor) else arg for arg in self.args))
-
-    def require_grad(self) -> "Sample":
-        """The same call on detached tensors, laid out alike, that require gradients."""
-        args = (arg.detach().requires_grad_() if isinstance(arg, Tensor) else arg for arg in self.args)
-        return Sample(operator=self.operator, name=self.name, args=tuple(args), gradcheck=self.gradcheck)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ErrorSample:
-    """A call that raises RuntimeError with a message in which the pattern `match` is found."""
-
-    operator: Operator
-    name: str
-    args: tuple[Any, ...]
-    match: str
-
-
-def _operators() -> Iterator[Operator]:
+def _pointwise() -> Iterator[Pointwise]:
     clip_edges = {"min_above_max": (0.5, -0.25), "min_nan": (nan, 0.5), "max_nan": (-0.5, nan)}
     clip_edges |= {"unbounded": (-inf, inf)}
     scale_edges = {name: (2.0, *bounds) for name, bounds in clip_edges.items()}
     scale_edges |= {"scale_negative": (-1.5, -0.5, 0.75), "scale_zero": (0.0, -0.5, 0.75)}
     with_bias = {name: (*bounds, 0.25) for name, bounds in clip_edges.items()}
     scale_with_bias = {name: (*scalars, 0.25) for name, scalars in scale_edges.items()}
-    yield Operator(
+    yield Pointwise(
         name="clip_add",
         tensors=1,
         reference=reference.clip_add,
@@ -91,7 +47,7 @@ def _operators() -> Iterator[Operator]:
         exact=(-0.5, 0.75, 0.25),
         edges=with_bias,
     )
-    yield Operator(
+    yield Pointwise(
         name="clip_add_backward",
         tensors=2,
         reference=reference.clip_add_backward,
@@ -99,7 +55,7 @@ def _operators() -> Iterator[Operator]:
         exact=(-0.5, 0.75),
         edges=clip_edges,
     )
-    yield Operator(
+    yield Pointwise(
         name="scale_clamp_add",
         tensors=1,
         reference=reference.scale_clamp_add,
@@ -107,7 +63,7 @@ def _operators() -> Iterator[Operator]:
         exact=(2.0, -0.5, 0.75, 0.25),
         edges=scale_with_bias,
     )
-    yield Operator(
+    yield Pointwise(
         name="scale_clamp_add_backward",
         tensors=2,
         reference=reference.scale_clamp_add_backward,
@@ -115,7 +71,7 @@ def _operators() -> Iterator[Operator]:
         exact=(2.0, -0.5, 0.75),
         edges=scale_edges,
     )
-    yield Operator(
+    yield Pointwise(
         name="affine",
         tensors=1,
         reference=reference.affine,
@@ -123,10 +79,10 @@ def _operators() -> Iterator[Operator]:
         exact=(-1.5, 0.5),
         edges={"a_zero": (0.0, 0.5)},
     )
-    yield Operator(name="vector_add", tensors=2, reference=reference.vector_add)
+    yield Pointwise(name="vector_add", tensors=2, reference=reference.vector_add)
 
 
-OPERATORS = {operator.name: operator for operator in _operators()}
+POINTWISE = {made.name: made for made in _pointwise()}
 
 Make = Callable[[tuple[int, ...]], Tensor]
 
@@ -149,8 +105,9 @@ _NOT_FOR_GRADCHECK = {"expanded", "many"}
 _SPECIAL_VALUES = (nan, inf, -inf, 0.0, -0.0, -0.5, 0.75, -0.25, 0.375, 2.0**-24, 3.0, -3.0)
 
 
-def samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) -> Iterator[Sample]:
+def _samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
     """Calls of `operator` that must give the reference's values and layout."""
+    made = POINTWISE[operator.name]
     generator = torch.Generator().manual_seed(0)
 
     def make(shape: tuple[int, ...]) -> Tensor:
@@ -161,17 +118,17 @@ def samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) 
         return Sample(operator=operator, name=name, args=args, gradcheck=gradcheck)
 
     for name, layout in LAYOUTS.items():
-        tensors = [layout(make) for _ in range(operator.tensors)]
+        tensors = [layout(make) for _ in range(made.tensors)]
         smooth = name not in _NOT_FOR_GRADCHECK
-        yield sample(name, tensors, operator.scalars, gradcheck=smooth)
-    if operator.tensors > 1:
+        yield sample(name, tensors, made.scalars, gradcheck=smooth)
+    if made.tensors > 1:
         mixed = [make((5, 7)).t(), make((7, 5))]
-        yield sample("mixed_layouts", mixed, operator.scalars, gradcheck=True)
-        yield sample("mixed_layouts_swapped", mixed[::-1], operator.scalars, gradcheck=True)
+        yield sample("mixed_layouts", mixed, made.scalars, gradcheck=True)
+        yield sample("mixed_layouts_swapped", mixed[::-1], made.scalars, gradcheck=True)
     special = torch.tensor(_SPECIAL_VALUES, dtype=torch.float64).to(device, dtype)
-    tensors = [special.roll(k) for k in range(operator.tensors)]
-    yield sample("special_values", tensors, operator.exact)
-    for name, scalars in operator.edges.items():
+    tensors = [special.roll(k) for k in range(made.tensors)]
+    yield sample("special_values", tensors, made.exact)
+    for name, scalars in made.edges.items():
         yield sample(name, tensors, scalars)
 
 
@@ -179,27 +136,27 @@ BENCH_ELEMENTS = 2**25
 """Whose time a GPU spends on memory and not on the launch."""
 
 
-def bench_samples(operator: Operator, device: torch.device | str, dtype: torch.dtype) -> Iterator[Sample]:
-    """Calls of `operator` to time."""
-    tensors = [torch.randn(BENCH_ELEMENTS, device=device, dtype=dtype) for _ in range(operator.tensors)]
-    yield Sample(operator=operator, name="large", args=(*tensors, *operator.scalars), gradcheck=False)
+def _bench(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
+    made = POINTWISE[operator.name]
+    tensors = [torch.randn(BENCH_ELEMENTS, device=device, dtype=dtype) for _ in range(made.tensors)]
+    yield Sample(operator=operator, name="large", args=(*tensors, *made.scalars))
 
 
-def error_samples(operator: Operator, device: torch.device | str) -> Iterator[ErrorSample]:
-    """Calls of `operator` that must be refused by its kernels on `device`."""
+def _errors(operator: Operator, device: Device) -> Iterator[ErrorSample]:
+    made = POINTWISE[operator.name]
 
     def sample(name: str, tensors: list[Tensor], match: str) -> ErrorSample:
-        args = (*tensors, *operator.scalars)
+        args = (*tensors, *made.scalars)
         return ErrorSample(operator=operator, name=name, args=args, match=match)
 
     prefix = f"fusedops::{operator.name}: "
-    integers = [torch.ones(2, 3, dtype=torch.int32, device=device)] * operator.tensors
+    integers = [torch.ones(2, 3, dtype=torch.int32, device=device)] * made.tensors
     yield sample(
         "integers",
         integers,
         prefix + "x must be a float16, bfloat16, float32 or float64 tensor, but got Int",
     )
-    if operator.tensors == 1:
+    if made.tensors == 1:
         return
     # The argument held to the other one, and its place.
     checked, like, place = ("grad", "x", 0) if "backward" in operator.name else ("y", "x", 1)
@@ -215,3 +172,9 @@ def error_samples(operator: Operator, device: torch.device | str) -> Iterator[Er
         tensors = [right, right]
         tensors[place] = wrong
         yield sample(name, tensors, f"{prefix}{checked} must .* {match.format(like)}")
+
+
+OPERATORS = [
+    Operator(name=made.name, reference=made.reference, samples=_samples, errors=_errors, bench=_bench)
+    for made in POINTWISE.values()
+]

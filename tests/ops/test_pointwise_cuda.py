@@ -1,28 +1,29 @@
-"""What only a GPU shows: streams, graphs, devices, and more than 2^31 elements."""
+"""What only a GPU shows of the pointwise operators: streams, graphs, devices, more than 2^31 elements."""
 
 import pytest
 import torch
 from torch import Tensor
 
-from fusedops.testing import OPERATORS, TOLERANCES, Operator
+from fusedops.testing import TOLERANCES
+from fusedops.testing.pointwise import POINTWISE, Pointwise
 
 pytestmark = pytest.mark.cuda
 
-operators = pytest.mark.parametrize("operator", OPERATORS.values(), ids=OPERATORS)
+operators = pytest.mark.parametrize("operator", POINTWISE.values(), ids=POINTWISE)
 
 
-def tensors_of(operator: Operator, size: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
+def tensors_of(operator: Pointwise, size: int, dtype: torch.dtype = torch.float32) -> list[Tensor]:
     return [torch.randn(size, device="cuda").to(dtype) for _ in range(operator.tensors)]
 
 
-def assert_reference(operator: Operator, result: Tensor, tensors: list[Tensor]) -> None:
+def assert_reference(operator: Pointwise, result: Tensor, tensors: list[Tensor]) -> None:
     expected = operator.reference(*(t.double() for t in tensors), *operator.scalars)
     rtol, atol = TOLERANCES[result.dtype]
     torch.testing.assert_close(result.double(), expected, rtol=rtol, atol=atol)
 
 
 @operators
-def test_follows_its_producer_on_a_side_stream(operator: Operator) -> None:
+def test_follows_its_producer_on_a_side_stream(operator: Pointwise) -> None:
     tensors = tensors_of(operator, 4097)
     produced = [torch.zeros_like(tensor) for tensor in tensors]
     torch.cuda.synchronize()
@@ -37,7 +38,7 @@ def test_follows_its_producer_on_a_side_stream(operator: Operator) -> None:
 
 
 @operators
-def test_captured_in_a_graph(operator: Operator) -> None:
+def test_captured_in_a_graph(operator: Pointwise) -> None:
     tensors = tensors_of(operator, 1001)
     static = [torch.zeros_like(tensor) for tensor in tensors]
     operator.op(*static, *operator.scalars)  # loads the kernel, which a capture need not allow
@@ -53,7 +54,7 @@ def test_captured_in_a_graph(operator: Operator) -> None:
 
 @operators
 @pytest.mark.parametrize("offset", [0, 1], ids=["aligned", "misaligned"])
-def test_beyond_2_to_31_elements(operator: Operator, offset: int) -> None:
+def test_beyond_2_to_31_elements(operator: Pointwise, offset: int) -> None:
     size = 2**31 + 17
     needed = (operator.tensors + 1) * 2 * (size + offset) + 2**30
     torch.cuda.empty_cache()
@@ -72,7 +73,7 @@ def test_beyond_2_to_31_elements(operator: Operator, offset: int) -> None:
 
 @operators
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
-def test_empty_launches_nothing(operator: Operator, dtype: torch.dtype) -> None:
+def test_empty_launches_nothing(operator: Pointwise, dtype: torch.dtype) -> None:
     result = operator.op(*tensors_of(operator, 0, dtype), *operator.scalars)
     torch.cuda.synchronize()
     assert result.shape == (0,)
@@ -80,14 +81,14 @@ def test_empty_launches_nothing(operator: Operator, dtype: torch.dtype) -> None:
 
 @operators
 @pytest.mark.parametrize("dtype", [torch.float16, torch.float64], ids=str)
-def test_second_operand_elsewhere_in_a_vector(operator: Operator, dtype: torch.dtype) -> None:
+def test_second_operand_elsewhere_in_a_vector(operator: Pointwise, dtype: torch.dtype) -> None:
     pool = tensors_of(operator, 1024, dtype)
     tensors = [tensor[k : 1000 + k] for k, tensor in enumerate(pool)]
     assert_reference(operator, operator.op(*tensors, *operator.scalars), tensors)
 
 
 @operators
-def test_another_device_than_the_current(operator: Operator) -> None:
+def test_another_device_than_the_current(operator: Pointwise) -> None:
     if torch.cuda.device_count() < 2:
         pytest.skip("needs two GPUs")
     tensors = [tensor.to("cuda:1") for tensor in tensors_of(operator, 1001)]
@@ -98,8 +99,8 @@ def test_another_device_than_the_current(operator: Operator) -> None:
     assert_reference(operator, result, tensors)
 
 
-@pytest.mark.parametrize("operator", [OPERATORS["vector_add"], OPERATORS["clip_add_backward"]])
-def test_two_devices_are_refused(operator: Operator) -> None:
+@pytest.mark.parametrize("operator", [POINTWISE["vector_add"], POINTWISE["clip_add_backward"]])
+def test_two_devices_are_refused(operator: Pointwise) -> None:
     tensor = torch.ones(3, device="cuda")
     for pair in ((tensor, tensor.cpu()), (tensor.cpu(), tensor)):
         with pytest.raises(RuntimeError, match="must be on the device of x"):
@@ -107,7 +108,7 @@ def test_two_devices_are_refused(operator: Operator) -> None:
 
 
 @operators
-def test_same_values_on_both_devices(operator: Operator) -> None:
+def test_same_values_on_both_devices(operator: Pointwise) -> None:
     tensors = tensors_of(operator, 10_001)
     on_cpu = operator.op(*(tensor.cpu() for tensor in tensors), *operator.scalars)
     on_gpu = operator.op(*tensors, *operator.scalars)

@@ -1,7 +1,5 @@
-"""What each operator computes, in plain torch: the meaning that kernels are held to.
-
-Called with float64 tensors these give the values to compare with. Gradients of the clamps are held to
-the `_backward` functions, not to torch's derivative, which from torch 2.14 on is 0 on a bound.
+"""The pointwise operators. Gradients of the clamps are held to the `_backward` functions, not to torch's
+derivative, which from torch 2.14 on is 0 on a bound.
 """
 
 import torch

@@ -1,0 +1,95 @@
+"""Gradient formulas, registered with the dispatcher at the least that a formula in Python can cost.
+
+`torch.library.register_autograd` does the same for any operator, but enters Python twice a call whether
+or not a gradient is needed, and `torch.func.grad` cannot pass through it. What is used here instead has
+been in torch since 2.0; where a later torch lacks it, that function is what registers.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+try:
+    from torch._C import (
+        _after_autograd_keyset,
+        _any_requires_grad,
+        _are_functorch_transforms_active,
+        _AutoDispatchBelowAutograd,
+        _is_any_autocast_enabled,
+    )
+    from torch._functorch.autograd_function import enable_single_level_autograd_function
+    from torch.autograd.function import _SingleLevelFunction
+except ImportError:
+    _SingleLevelFunction = None
+
+_library = torch.library.Library("fusedops", "FRAGMENT")
+
+Backward = Callable[..., Any]
+SetupContext = Callable[[Any, tuple[Any, ...], Any], None]
+
+
+def register_autograd(op: Any, backward: Backward, setup_context: SetupContext) -> Callable[..., Any]:
+    """Gives the overload `op` a gradient, and returns a function that calls it at less cost.
+
+    `setup_context(ctx, inputs, output)` and `backward(ctx, *grads)` are as in
+    `torch.library.register_autograd`. The function takes what `op` takes, all of it and by position. It
+    passes by what the dispatcher would ask of Python for a call without gradients. `backward` returns a tuple.
+    """
+    if _SingleLevelFunction is None:
+        torch.library.register_autograd(op._schema.name, backward, setup_context=setup_context)
+        return op
+    formula, keyed = _formulas(op, backward, setup_context)
+    arguments = op._schema.arguments
+    grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+
+    def kernel(keyset: Any, *args: Any) -> Any:
+        # The dispatcher leaves out arguments that have their default value.
+        args += tuple(argument.default_value for argument in arguments[len(args) :])
+        if not (grad_enabled() and _any_requires_grad(*args)):
+            with _AutoDispatchBelowAutograd():
+                return op.redispatch(keyset & _after_autograd_keyset, *args)
+        if not _are_functorch_transforms_active():
+            return keyed.apply(*args, keyset)
+        # The dispatcher has come here for one level of the transforms, and goes on to the next below.
+        with enable_single_level_autograd_function():
+            return keyed.apply(*args, keyset)
+
+    _library.impl(op, kernel, "Autograd", with_keyset=True)
+
+    def call(*args: Any) -> Any:
+        if compiling() or _are_functorch_transforms_active() or _is_any_autocast_enabled():
+            return op(*args)
+        if grad_enabled() and _any_requires_grad(*args):
+            return formula.apply(*args)
+        with _AutoDispatchBelowAutograd():
+            return op(*args)
+
+    return call
+
+
+def _formulas(op: Any, backward: Backward, setup_context: SetupContext) -> tuple[Any, Any]:
+    """Two autograd functions: of `op`'s arguments, and of them and the keys that are left to dispatch with."""
+
+    def forward(ctx: Any, *args: Any) -> Any:
+        with _AutoDispatchBelowAutograd():
+            output = op(*args)
+        setup_context(ctx, args, output)
+        return output
+
+    def keyed_forward(ctx: Any, *args: Any) -> Any:
+        inputs, keyset = args[:-1], args[-1]
+        with _AutoDispatchBelowAutograd():
+            output = op.redispatch(keyset & _after_autograd_keyset, *inputs)
+        setup_context(ctx, inputs, output)
+        return output
+
+    def keyed_backward(ctx: Any, *grads: Tensor | None) -> tuple[Any, ...]:
+        return (*backward(ctx, *grads), None)
+
+    def function(forward: Any, backward: Any) -> Any:
+        members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        return type(op._schema.name, (_SingleLevelFunction,), members)
+
+    return function(forward, backward), function(keyed_forward, keyed_backward)

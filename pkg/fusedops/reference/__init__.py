@@ -1,0 +1,22 @@
+"""What each operator computes, in plain torch: the meaning that kernels are held to.
+
+Called with float64 tensors these give the values to compare with.
+"""
+
+from fusedops.reference.pointwise import (
+    affine,
+    clip_add,
+    clip_add_backward,
+    scale_clamp_add,
+    scale_clamp_add_backward,
+    vector_add,
+)
+
+__all__ = [
+    "affine",
+    "clip_add",
+    "clip_add_backward",
+    "scale_clamp_add",
+    "scale_clamp_add_backward",
+    "vector_add",
+]
