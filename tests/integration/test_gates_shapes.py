@@ -1,4 +1,4 @@
-"""Operators that are not pointwise, tests/projects/shapes: the gates and the smoke call take them, and see their faults.
+"""Operators that are not pointwise, tests/projects/shapes: gates and smoke call take them, and see their faults.
 
 They run in a clean environment of the newest torch, or beside the interpreter that WHEELMILL_TEST_PYTHON names.
 """

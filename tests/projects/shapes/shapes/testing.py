@@ -48,7 +48,9 @@ class Sample:
                 return others[0] * 2
 
 
-OPERATORS = {name: Operator(name) for base in ("product", "keep", "order", "halved", "store") for name in (base, f"{base}_wrong")}
+OPERATORS = {
+    name: Operator(name) for base in ("product", "keep", "order", "halved", "store") for name in (base, f"{base}_wrong")
+}
 
 
 def samples(operator, device, dtype):
