@@ -29,23 +29,22 @@ FAULTS = {
 }
 
 
-def run(folder: Path, *more: str | Path) -> tuple[int, Any]:
-    path = python_alone(folder, "shapes")
+def run(path: Path, *more: str | Path) -> tuple[int, Any]:
     beside = os.environ.get("WHEELMILL_TEST_PYTHON")
     where = ["--python", beside] if beside else []
     args = command("test", path, "--namespace", "shapes", "--samples", "shapes.testing", *where, "--store", STORE)
     asked = ["--device", "cpu", "--json", "--fresh", *more]
-    done = subprocess.run([*args, *asked], cwd=folder, text=True, capture_output=True, check=False)
+    done = subprocess.run([*args, *asked], cwd=path.parent, text=True, capture_output=True, check=False)
     assert "Traceback" not in done.stderr, done.stderr
     return done.returncode, json.loads(done.stdout)
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
-    folder = tmp_path_factory.mktemp("shapes")
-    run(folder, "--gates", "ops,gradcheck", "--jobs", "2")
+    path = python_alone(tmp_path_factory.mktemp("shapes"), "shapes")
+    run(path, "--gates", "ops,gradcheck", "--jobs", "2")
     chosen = [word for name in (*OPERATORS, "product_wrong") for word in ("--operator", name)]
-    _, report = run(folder, "--gates", "robust", "--jobs", "2", *chosen)
+    _, report = run(path, "--gates", "robust", "--jobs", "2", *chosen)
     return {(row["gate"], row["operator"]): row for row in report["rows"] if row["device"] == "cpu"}
 
 
@@ -148,7 +147,7 @@ def test_the_smoke_call_and_what_needs_a_gpu(tmp_path: Path) -> None:
     (tests / "test_beside.py").write_text(
         BESIDE.format(scripts=str(scripts), right=list(OPERATORS), wrong=wrong, sized=sized)
     )
-    code, report = run(tmp_path, "--gates", "pytest", "--tests", tests)
+    code, report = run(python_alone(tmp_path, "shapes"), "--gates", "pytest", "--tests", tests)
     (row,) = report["rows"]
     assert (code, row["result"]) == (0, "pass"), row["reason"]
     assert row["found"]["passed"] == len(OPERATORS) + len(wrong) + len(sized)
