@@ -12,6 +12,7 @@ Exits with 1 where a result is wrong or a call fails; with --strict also where a
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import random
 import sys
@@ -23,7 +24,7 @@ from . import plot, show
 from .rows import WORKS, Row, begun, every, judged, rehearsed
 
 VERSION = 1
-SECONDS, REHEARSED = 3.0, 0.05  # of timing a row
+REHEARSED = 0.05  # seconds of timing a row
 BENCHMARK = "operators"
 
 
@@ -67,6 +68,7 @@ def measured(row: Row, seed: int, seconds: float) -> dict[str, Any]:
     if (why := hindrance(row)) is not None:
         return {**told, "reason": why}
     threads = torch.get_num_threads()
+    gc.collect()  # what the row before held
     torch.manual_seed(seed)
     torch._dynamo.reset()  # noqa: SLF001 - what other rows compiled counts towards its limits
     try:
@@ -91,6 +93,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
     """Measure every row that was asked for, and write what is known after each."""
     from . import machine
 
+    seconds = REHEARSED if options.rehearse else options.seconds
     seed = random.SystemRandom().randrange(2**31) if options.seed is None else options.seed
     rows = [row for row in every() if not options.only or row.work in options.only]
     if options.rehearse:
@@ -107,7 +110,7 @@ def run(options: argparse.Namespace) -> dict[str, Any]:
         "rows": [begun(row) for row in rows],
     }
     for place, row in enumerate(rows):
-        told = report["rows"][place] = measured(row, seed + place, REHEARSED if options.rehearse else SECONDS)
+        told = report["rows"][place] = measured(row, seed + place, seconds)
         report["clocks"]["after"] = machine.clocks()
         if told["result"] != "not-run":
             print(f"[{place + 1}/{len(rows)}] {show.row_text(told)}", file=sys.stderr, flush=True)
@@ -145,6 +148,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--wheel", type=Path, help="the installed wheel's file, for its SHA-256")
     parser.add_argument("--only", action="append", choices=WORKS, help="these rows alone; may be given more than once")
     parser.add_argument("--seed", type=int, help="of the inputs; default: a new one each time, which the report tells")
+    parser.add_argument("--seconds", type=float, default=3.0, help="of timing a row, about; default: 3")
     parser.add_argument("--rehearse", action="store_true", help="every row at a tiny size, to see that it runs")
     parser.add_argument("--from", dest="source", type=Path, help="a report of before, in place of measuring")
     parser.add_argument("--plot", type=Path, help="draw it as an SVG, with matplotlib")
