@@ -1,0 +1,380 @@
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+
+#include "common/convert.cuh"
+#include "edge_enhance/edge_enhance.h"
+
+namespace fusedops {
+namespace {
+
+constexpr int kEdgeThreads = 256;
+constexpr int kEdgeVectorBytes = 16;
+/// Rows of the result that a thread computes, at most. It reads 2 * radius more, which the thread
+/// above or below reads too and mostly finds in the L2 cache.
+constexpr std::int64_t kEdgeRows = 16;
+/// Rows on their way from memory while one is computed: a multiple of the filter's length. 48 bytes
+/// a thread are 48 KiB a multiprocessor at half occupancy, which is above what memory's latency
+/// times its bandwidth asks for.
+template <int Radius>
+constexpr int kEdgeAhead = 2 * Radius + 1;
+/// Fewer rows a thread are taken where a launch would have fewer threads than this.
+constexpr std::int64_t kEdgeFewThreads = std::int64_t{1} << 17;
+
+template <class Storage>
+struct EdgePlanes {
+  const Storage* in;
+  Storage* out;
+  int height, width;
+  unsigned pitch;    // bytes of a row
+  unsigned threads;  // of all planes
+  unsigned across;   // threads, side by side in a row
+  unsigned strips;   // in a plane, of `rows` rows each, one beneath the other
+  int rows;
+};
+
+template <class T>
+struct EdgeFilter {
+  T amount;
+  T weight[3];
+};
+
+__device__ inline float widened(const unsigned* words, int i, BFloat16) {
+  return widen(BFloat16{static_cast<unsigned short>(words[i / 2] >> (i % 2 * 16))});
+}
+__device__ inline float widened(const unsigned* words, int i, Float16) {
+  return widen(Float16{static_cast<unsigned short>(words[i / 2] >> (i % 2 * 16))});
+}
+__device__ inline float widened(const unsigned* words, int i, float) {
+  return __uint_as_float(words[i]);
+}
+__device__ inline double widened(const unsigned* words, int i, double) {
+  double value;
+  memcpy(&value, words + 2 * i, sizeof value);
+  return value;
+}
+
+__device__ inline bool border(int i, int n) {
+  return i == 0 || i == n - 1;
+}
+
+/// A thread's part of a row: 16 bytes. What lies beside them is its neighbours' in the warp, and
+/// the first and last lane's to load: the others load the first one's with it, which takes no
+/// branch and no memory of their own. Every lane of a warp must make and call it together.
+template <class Storage, int Radius, bool Adjoint>
+class VectorReader {
+ public:
+  static constexpr int size = kEdgeVectorBytes / sizeof(Storage);
+  using T = Compute<Storage>;
+
+ private:
+  static constexpr int kOwn = kEdgeVectorBytes / 4;
+  static constexpr int kBeside = (Radius * static_cast<int>(sizeof(Storage)) + 3) / 4;
+  static constexpr int kMargin = kBeside * 4 / static_cast<int>(sizeof(Storage));
+
+ public:
+  struct Row {
+    unsigned own[kOwn];
+    unsigned beside[kBeside];
+  };
+
+  __device__ VectorReader(const Storage* plane, const EdgePlanes<Storage>& planes, unsigned column)
+      : own_(reinterpret_cast<const char*>(plane + column * std::int64_t{size})),
+        lane_(static_cast<int>(threadIdx.x % 32)),
+        first_(column == 0),
+        second_(column == 1),
+        last_(column == planes.across - 1),
+        last_but_one_(column + 2 == planes.across),
+        pitch_(planes.pitch) {
+    const bool needs = lane_ == 0 ? !first_ : !last_;
+    const char* const beside = own_ + (lane_ == 0 ? -4 * kBeside : kEdgeVectorBytes);
+    const auto address = reinterpret_cast<unsigned long long>(needs ? beside : own_);
+    const unsigned long long of_first = __shfl_sync(0xFFFFFFFFu, address, 0);
+    beside_ = reinterpret_cast<const char*>(lane_ == 31 ? address : of_first);
+  }
+
+  __device__ Row load(unsigned y) const {
+    const std::uint64_t offset = std::uint64_t{y} * pitch_;
+    const uint4 own = __ldg(reinterpret_cast<const uint4*>(own_ + offset));
+    Row loaded = {{own.x, own.y, own.z, own.w}, {}};
+#pragma unroll
+    for (int k = 0; k < kBeside; ++k) {
+      loaded.beside[k] = __ldg(reinterpret_cast<const unsigned*>(beside_ + offset) + k);
+    }
+    return loaded;
+  }
+
+  /// The row's elements and Radius to either side, widened.
+  __device__ void columns(const Row& row, T (&x)[size + 2 * Radius]) const {
+    unsigned words[2 * kBeside + kOwn];
+#pragma unroll
+    for (int k = 0; k < kBeside; ++k) {
+      const unsigned left = __shfl_up_sync(0xFFFFFFFFu, row.own[kOwn - kBeside + k], 1);
+      const unsigned right = __shfl_down_sync(0xFFFFFFFFu, row.own[k], 1);
+      words[k] = lane_ == 0 ? row.beside[k] : left;
+      words[kBeside + kOwn + k] = lane_ == 31 ? row.beside[k] : right;
+    }
+#pragma unroll
+    for (int k = 0; k < kOwn; ++k) {
+      words[kBeside + k] = row.own[k];
+    }
+#pragma unroll
+    for (int i = 0; i < size + 2 * Radius; ++i) {
+      x[i] = widened(words, kMargin - Radius + i, Storage{});
+    }
+    if (Adjoint) {
+      x[Radius] *= first_ ? T(2) : T(1);
+      x[Radius + size - 1] *= last_ ? T(2) : T(1);
+      if (Radius >= size) {  // the row's border may be a neighbour's whole vector away
+        x[0] *= second_ ? T(2) : T(1);
+        x[size + 2 * Radius - 1] *= last_but_one_ ? T(2) : T(1);
+      }
+    }
+#pragma unroll
+    for (int k = 1; k <= Radius; ++k) {
+      x[Radius - k] = first_ ? x[Radius + k] : x[Radius - k];
+      x[Radius + size - 1 + k] = last_ ? x[Radius + size - 1 - k] : x[Radius + size - 1 + k];
+    }
+  }
+
+  __device__ void halve_border(T (&values)[size]) const {
+    values[0] *= first_ ? T(0.5) : T(1);
+    values[size - 1] *= last_ ? T(0.5) : T(1);
+  }
+
+ private:
+  const char* own_;
+  const char* beside_;
+  int lane_;
+  bool first_, second_, last_, last_but_one_;
+  unsigned pitch_;
+};
+
+/// One element of a row of any length and alignment, and its neighbours.
+template <class Storage, int Radius, bool Adjoint>
+class ElementReader {
+ public:
+  static constexpr int size = 1;
+  using T = Compute<Storage>;
+
+  struct Row {
+    Storage at[2 * Radius + 1];
+  };
+
+  __device__ ElementReader(const Storage* plane, const EdgePlanes<Storage>& planes, unsigned column)
+      : plane_(reinterpret_cast<const char*>(plane)), width_(planes.width), pitch_(planes.pitch) {
+#pragma unroll
+    for (int k = 0; k <= 2 * Radius; ++k) {
+      from_[k] = reflected(static_cast<int>(column) - Radius + k, width_);
+    }
+  }
+
+  __device__ Row load(unsigned y) const {
+    const auto row = reinterpret_cast<const Storage*>(plane_ + std::uint64_t{y} * pitch_);
+    Row loaded;
+#pragma unroll
+    for (int k = 0; k <= 2 * Radius; ++k) {
+      loaded.at[k] = row[from_[k]];
+    }
+    return loaded;
+  }
+
+  __device__ void columns(const Row& row, T (&x)[1 + 2 * Radius]) const {
+#pragma unroll
+    for (int k = 0; k <= 2 * Radius; ++k) {
+      x[k] = widen(row.at[k]) * (Adjoint && border(from_[k], width_) ? T(2) : T(1));
+    }
+  }
+
+  __device__ void halve_border(T (&values)[1]) const {
+    values[0] *= border(from_[Radius], width_) ? T(0.5) : T(1);
+  }
+
+ private:
+  const char* plane_;
+  int width_;
+  unsigned pitch_;
+  int from_[2 * Radius + 1];
+};
+
+template <class Storage, int Size>
+struct alignas(Size * sizeof(Storage)) EdgeElements {
+  Storage at[Size];
+};
+
+template <class T, int Size>
+__device__ inline void scale(T (&values)[Size], T factor) {
+#pragma unroll
+  for (int e = 0; e < Size; ++e) {
+    values[e] *= factor;
+  }
+}
+
+/// Reads `in` once but for the strips' margins, writes `out` once, both in global memory.
+///
+/// A thread goes down a strip, `Reader::size` columns wide. Of each row it sums along the row once
+/// and keeps the last sums, from which the sums down the columns are made: nothing is shared but
+/// the few elements between neighbours, so there is no barrier.
+template <template <class, int, bool> class ReaderOf, class Storage, int Radius, bool Adjoint>
+__global__ void __launch_bounds__(kEdgeThreads)
+    edge_enhance_kernel(EdgePlanes<Storage> planes, EdgeFilter<Compute<Storage>> filter) {
+  using Reader = ReaderOf<Storage, Radius, Adjoint>;
+  using T = Compute<Storage>;
+  constexpr int size = Reader::size;
+  constexpr int ahead = kEdgeAhead<Radius>;
+  // Threads beyond the last do its work again, for the shuffles' sake, and write nothing.
+  const unsigned thread = blockIdx.x * kEdgeThreads + threadIdx.x;
+  const unsigned strip = min(thread, planes.threads - 1) / planes.across;
+  const unsigned column = min(thread, planes.threads - 1) - strip * planes.across;
+  const unsigned plane = strip / planes.strips;
+  const int top = static_cast<int>(strip - plane * planes.strips) * planes.rows;
+  const int height = planes.height;
+  const std::int64_t offset = static_cast<std::int64_t>(plane) * height * planes.width;
+  const Reader reader(planes.in + offset, planes, column);
+  const auto out = reinterpret_cast<char*>(planes.out + offset + column * std::int64_t{size});
+  // Rows beneath the reflected ones are of a strip that ends before: any will do.
+  const auto source = [&](int i) {
+    return static_cast<unsigned>(reflected(min(top - Radius + i, height - 1 + Radius), height));
+  };
+  const unsigned writes = thread < planes.threads ? min(planes.rows, height - top) : 0;
+
+  typename Reader::Row rows[ahead];
+#pragma unroll
+  for (int i = 0; i < ahead; ++i) {
+    rows[i] = reader.load(source(i));
+  }
+  T centre[ahead][size] = {};
+  T sums[ahead][size] = {};
+  const int last = planes.rows + 2 * Radius;
+  for (int begin = 0; begin < last; begin += ahead) {
+    // Unrolled, so that each of the arrays' elements has a register.
+#pragma unroll
+    for (int j = 0; j < ahead; ++j) {
+      const int i = begin + j;
+      if (i >= last) {  // the same for every thread
+        return;
+      }
+      T x[size + 2 * Radius];
+      reader.columns(rows[j], x);
+      rows[j] = reader.load(source(i + ahead));
+      if (Adjoint) {
+        scale(x, border(source(i), height) ? T(2) : T(1));
+      }
+#pragma unroll
+      for (int e = 0; e < size; ++e) {
+        centre[j][e] = x[e + Radius];
+        T sum = filter.weight[0] * x[e + Radius];
+#pragma unroll
+        for (int k = 1; k <= Radius; ++k) {
+          sum += filter.weight[k] * x[e + Radius - k];
+          sum += filter.weight[k] * x[e + Radius + k];
+        }
+        sums[j][e] = sum;
+      }
+      constexpr auto before = [](int j, int rows) { return (j + ahead - rows) % ahead; };
+      T result[size];
+#pragma unroll
+      for (int e = 0; e < size; ++e) {
+        T blurred = filter.weight[0] * sums[before(j, Radius)][e];
+#pragma unroll
+        for (int k = 1; k <= Radius; ++k) {
+          blurred += filter.weight[k] * sums[before(j, Radius + k)][e];
+          blurred += filter.weight[k] * sums[before(j, Radius - k)][e];
+        }
+        const T value = centre[before(j, Radius)][e];
+        result[e] = value + filter.amount * (value - blurred);
+      }
+      const unsigned row = i - 2 * Radius;
+      if (Adjoint) {
+        scale(result, border(top + i - 2 * Radius, height) ? T(0.5) : T(1));
+        reader.halve_border(result);
+      }
+      if (row < writes) {
+        EdgeElements<Storage, size> narrowed;
+#pragma unroll
+        for (int e = 0; e < size; ++e) {
+          narrowed.at[e] = narrow<Storage>(result[e]);
+        }
+        *reinterpret_cast<EdgeElements<Storage, size>*>(out + std::uint64_t{top + row} *
+                                                                  planes.pitch) = narrowed;
+      }
+    }
+  }
+}
+
+template <template <class, int, bool> class ReaderOf, class Storage, int Radius, bool Adjoint>
+void launch_edge_enhance(const EdgeEnhance& call, cudaStream_t stream) {
+  constexpr int size = ReaderOf<Storage, Radius, Adjoint>::size;
+  EdgePlanes<Storage> planes{};
+  planes.height = static_cast<int>(call.height);
+  planes.width = static_cast<int>(call.width);
+  planes.pitch = static_cast<unsigned>(call.width * static_cast<std::int64_t>(sizeof(Storage)));
+  planes.across = static_cast<unsigned>(call.width / size);
+  const auto divide_up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+  std::int64_t rows = kEdgeRows;
+  const auto in_plane = [&] { return divide_up(call.height, rows) * planes.across; };
+  while (rows > 2 && in_plane() * call.planes < kEdgeFewThreads) {
+    rows /= 2;
+  }
+  planes.strips = static_cast<unsigned>(divide_up(call.height, rows));
+  planes.rows = static_cast<int>(divide_up(call.height, planes.strips));
+  EdgeFilter<Compute<Storage>> filter{};
+  filter.amount = static_cast<Compute<Storage>>(call.amount);
+  for (int k = 0; k < 3; ++k) {
+    filter.weight[k] = static_cast<Compute<Storage>>(call.weight[k]);
+  }
+  // Threads are counted in 32 bits, so that a thread finds its place by short divisions.
+  constexpr std::int64_t kMostThreads = 0xFFFFFFFF - kEdgeThreads;
+  if (in_plane() > kMostThreads) {
+    throw std::runtime_error("fusedops: edge_enhance: one plane is more than a launch can hold");
+  }
+  const std::int64_t most = kMostThreads / in_plane();
+  for (std::int64_t done = 0; done < call.planes; done += most) {
+    const std::int64_t count = std::min(most, call.planes - done);
+    const std::int64_t offset = done * call.height * call.width;
+    planes.in = static_cast<const Storage*>(call.in) + offset;
+    planes.out = static_cast<Storage*>(call.out) + offset;
+    planes.threads = static_cast<unsigned>(count * in_plane());
+    const auto blocks = static_cast<unsigned>(divide_up(planes.threads, kEdgeThreads));
+    edge_enhance_kernel<ReaderOf, Storage, Radius, Adjoint>
+        <<<blocks, kEdgeThreads, 0, stream>>>(planes, filter);
+  }
+}
+
+template <class Storage, int Radius, bool Adjoint>
+void launch_by_layout(const EdgeEnhance& call, cudaStream_t stream) {
+  const auto addresses =
+      reinterpret_cast<std::uintptr_t>(call.in) | reinterpret_cast<std::uintptr_t>(call.out);
+  const std::int64_t row = call.width * static_cast<std::int64_t>(sizeof(Storage));
+  if (addresses % kEdgeVectorBytes == 0 && row % kEdgeVectorBytes == 0) {
+    launch_edge_enhance<VectorReader, Storage, Radius, Adjoint>(call, stream);
+  } else {
+    launch_edge_enhance<ElementReader, Storage, Radius, Adjoint>(call, stream);
+  }
+}
+
+}  // namespace
+
+void edge_enhance_cuda(const EdgeEnhance& call, void* stream) {
+  with_storage(call.dtype, [&](auto tag) {
+    using Storage = decltype(tag);
+    const auto on = static_cast<cudaStream_t>(stream);
+    if (call.radius == 1) {
+      call.adjoint ? launch_by_layout<Storage, 1, true>(call, on)
+                   : launch_by_layout<Storage, 1, false>(call, on);
+    } else {
+      call.adjoint ? launch_by_layout<Storage, 2, true>(call, on)
+                   : launch_by_layout<Storage, 2, false>(call, on);
+    }
+  });
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
+    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
+                             cudaGetErrorString(error));
+  }
+}
+
+}  // namespace fusedops
