@@ -12,10 +12,10 @@
 namespace fusedops {
 namespace {
 
-constexpr int kEdgeThreads = 256;
+constexpr int kEdgeThreads = 128;
 constexpr int kEdgeVectorBytes = 16;
 /// Rows of the result that a thread computes, at most. It reads 2 * radius more, which the thread
-/// above or below reads too and mostly finds in the L2 cache.
+/// above or below reads too.
 constexpr std::int64_t kEdgeRows = 16;
 /// Rows on their way from memory while one is computed: a multiple of the filter's length. 48 bytes
 /// a thread are 48 KiB a multiprocessor at half occupancy, which is above what memory's latency
@@ -206,6 +206,14 @@ struct alignas(Size * sizeof(Storage)) EdgeElements {
   Storage at[Size];
 };
 
+/// weight * a + weight * b, the same whichever comes first: no value depends on its strip's way.
+__device__ inline float weighted_pair(float weight, float a, float b) {
+  return __fadd_rn(__fmul_rn(weight, a), __fmul_rn(weight, b));
+}
+__device__ inline double weighted_pair(double weight, double a, double b) {
+  return __dadd_rn(__dmul_rn(weight, a), __dmul_rn(weight, b));
+}
+
 template <class T, int Size>
 __device__ inline void scale(T (&values)[Size], T factor) {
 #pragma unroll
@@ -216,9 +224,11 @@ __device__ inline void scale(T (&values)[Size], T factor) {
 
 /// Reads `in` once but for the strips' margins, writes `out` once, both in global memory.
 ///
-/// A thread goes down a strip, `Reader::size` columns wide. Of each row it sums along the row once
-/// and keeps the last sums, from which the sums down the columns are made: nothing is shared but
-/// the few elements between neighbours, so there is no barrier.
+/// A thread goes along a strip, `Reader::size` columns wide. Of each row it sums along the row once
+/// and keeps the last sums, from which the sums across rows are made: nothing is shared but the few
+/// elements between neighbours, so there is no barrier. Every other strip is gone through upwards.
+/// Two threads then read the rows about their common border at one time, at the start or the end
+/// of both, and the second finds them in the L2 cache; a strip later they would have left it.
 template <template <class, int, bool> class ReaderOf, class Storage, int Radius, bool Adjoint>
 __global__ void __launch_bounds__(kEdgeThreads)
     edge_enhance_kernel(EdgePlanes<Storage> planes, EdgeFilter<Compute<Storage>> filter) {
@@ -236,11 +246,15 @@ __global__ void __launch_bounds__(kEdgeThreads)
   const std::int64_t offset = static_cast<std::int64_t>(plane) * height * planes.width;
   const Reader reader(planes.in + offset, planes, column);
   const auto out = reinterpret_cast<char*>(planes.out + offset + column * std::int64_t{size});
-  // Rows beneath the reflected ones are of a strip that ends before: any will do.
+  const int count = min(planes.rows, height - top);
+  const int step = strip % 2 == 0 ? 1 : -1;
+  const int start = step > 0 ? top : top + count - 1;
+  // Beyond the reflected rows any will do: they are of a strip that has ended.
   const auto source = [&](int i) {
-    return static_cast<unsigned>(reflected(min(top - Radius + i, height - 1 + Radius), height));
+    const int y = start + step * (i - Radius);
+    return static_cast<unsigned>(reflected(max(-Radius, min(y, height - 1 + Radius)), height));
   };
-  const unsigned writes = thread < planes.threads ? min(planes.rows, height - top) : 0;
+  const unsigned writes = thread < planes.threads ? count : 0;
 
   typename Reader::Row rows[ahead];
 #pragma unroll
@@ -282,15 +296,16 @@ __global__ void __launch_bounds__(kEdgeThreads)
         T blurred = filter.weight[0] * sums[before(j, Radius)][e];
 #pragma unroll
         for (int k = 1; k <= Radius; ++k) {
-          blurred += filter.weight[k] * sums[before(j, Radius + k)][e];
-          blurred += filter.weight[k] * sums[before(j, Radius - k)][e];
+          blurred += weighted_pair(filter.weight[k], sums[before(j, Radius + k)][e],
+                                   sums[before(j, Radius - k)][e]);
         }
         const T value = centre[before(j, Radius)][e];
         result[e] = value + filter.amount * (value - blurred);
       }
       const unsigned row = i - 2 * Radius;
+      const int y = start + step * static_cast<int>(row);
       if (Adjoint) {
-        scale(result, border(top + i - 2 * Radius, height) ? T(0.5) : T(1));
+        scale(result, border(y, height) ? T(0.5) : T(1));
         reader.halve_border(result);
       }
       if (row < writes) {
@@ -299,7 +314,7 @@ __global__ void __launch_bounds__(kEdgeThreads)
         for (int e = 0; e < size; ++e) {
           narrowed.at[e] = narrow<Storage>(result[e]);
         }
-        *reinterpret_cast<EdgeElements<Storage, size>*>(out + std::uint64_t{top + row} *
+        *reinterpret_cast<EdgeElements<Storage, size>*>(out + static_cast<std::uint64_t>(y) *
                                                                   planes.pitch) = narrowed;
       }
     }
