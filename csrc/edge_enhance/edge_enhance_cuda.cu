@@ -206,7 +206,14 @@ struct alignas(Size * sizeof(Storage)) EdgeElements {
   Storage at[Size];
 };
 
-/// weight * a + weight * b, the same whichever comes first: no value depends on its strip's way.
+// Rounded as written, so that no value depends on its place: on which kernel computes it, or on
+// whether its strip is gone through upwards, where `a` and `b` change places.
+__device__ inline float fused(float a, float b, float c) {
+  return __fmaf_rn(a, b, c);
+}
+__device__ inline double fused(double a, double b, double c) {
+  return __fma_rn(a, b, c);
+}
 __device__ inline float weighted_pair(float weight, float a, float b) {
   return __fadd_rn(__fmul_rn(weight, a), __fmul_rn(weight, b));
 }
@@ -284,8 +291,8 @@ __global__ void __launch_bounds__(kEdgeThreads)
         T sum = filter.weight[0] * x[e + Radius];
 #pragma unroll
         for (int k = 1; k <= Radius; ++k) {
-          sum += filter.weight[k] * x[e + Radius - k];
-          sum += filter.weight[k] * x[e + Radius + k];
+          sum = fused(filter.weight[k], x[e + Radius - k], sum);
+          sum = fused(filter.weight[k], x[e + Radius + k], sum);
         }
         sums[j][e] = sum;
       }
@@ -293,14 +300,14 @@ __global__ void __launch_bounds__(kEdgeThreads)
       T result[size];
 #pragma unroll
       for (int e = 0; e < size; ++e) {
-        T blurred = filter.weight[0] * sums[before(j, Radius)][e];
-#pragma unroll
-        for (int k = 1; k <= Radius; ++k) {
-          blurred += weighted_pair(filter.weight[k], sums[before(j, Radius + k)][e],
-                                   sums[before(j, Radius - k)][e]);
+        T blurred = weighted_pair(filter.weight[1], sums[before(j, Radius + 1)][e],
+                                  sums[before(j, Radius - 1)][e]);
+        if (Radius == 2) {
+          blurred += weighted_pair(filter.weight[2], sums[before(j, 2 * Radius)][e], sums[j][e]);
         }
+        blurred = fused(filter.weight[0], sums[before(j, Radius)][e], blurred);
         const T value = centre[before(j, Radius)][e];
-        result[e] = value + filter.amount * (value - blurred);
+        result[e] = fused(filter.amount, value - blurred, value);
       }
       const unsigned row = i - 2 * Radius;
       const int y = start + step * static_cast<int>(row);
@@ -314,8 +321,8 @@ __global__ void __launch_bounds__(kEdgeThreads)
         for (int e = 0; e < size; ++e) {
           narrowed.at[e] = narrow<Storage>(result[e]);
         }
-        *reinterpret_cast<EdgeElements<Storage, size>*>(out + static_cast<std::uint64_t>(y) *
-                                                                  planes.pitch) = narrowed;
+        char* const to = out + static_cast<std::uint64_t>(y) * planes.pitch;
+        *reinterpret_cast<EdgeElements<Storage, size>*>(to) = narrowed;
       }
     }
   }

@@ -12,7 +12,7 @@ import torch
 from fusedops.testing import DTYPES, OPERATORS, samples
 from fusedops.testing.pointwise import POINTWISE
 
-NAMES = tuple(POINTWISE)
+NAMES = (*POINTWISE, "edge_enhance", "edge_enhance_backward")
 
 PRINTED = "import test_widths; print(*test_widths.digests(), sep=chr(10))"
 
