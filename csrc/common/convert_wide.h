@@ -23,7 +23,7 @@ inline constexpr bool kConvertsByArray<Avx2, Float16> = true;
 template <>
 inline constexpr bool kConvertsByArray<Avx512, Float16> = true;
 
-FUSEDOPS_AVX2 inline void widen_halves(const Float16* __restrict__ from, std::int64_t n,
+FUSEDOPS_AVX2 inline void widen_halves(Avx2, const Float16* __restrict__ from, std::int64_t n,
                                        float* __restrict__ to) {
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -35,18 +35,55 @@ FUSEDOPS_AVX2 inline void widen_halves(const Float16* __restrict__ from, std::in
   }
 }
 
-/// The instruction would keep a NaN's payload; `narrow` and torch have one NaN of each sign.
-FUSEDOPS_AVX2 inline void narrow_halves(const float* __restrict__ from, std::int64_t n,
+// With a mask of all elements, since GCC 12 warns of the value that the other forms leave
+// undefined.
+constexpr unsigned short kAll = 0xFFFF;
+
+FUSEDOPS_AVX512 inline void widen_halves(Avx512, const Float16* __restrict__ from, std::int64_t n,
+                                         float* __restrict__ to) {
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m256i halves = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from + i));
+    _mm512_storeu_ps(to + i, _mm512_maskz_cvtph_ps(kAll, halves));
+  }
+  for (; i < n; ++i) {
+    to[i] = widen(from[i]);
+  }
+}
+
+// The instruction keeps a NaN's payload, where `narrow` and torch have one NaN of each sign: what
+// holds a NaN, which is little, is converted again without it.
+
+FUSEDOPS_AVX2 inline void narrow_halves(Avx2, const float* __restrict__ from, std::int64_t n,
                                         Float16* __restrict__ to) {
-  const __m256 quiet = _mm256_castsi256_ps(_mm256_set1_epi32(0x7FC00000));
-  const __m256 sign = _mm256_set1_ps(-0.0f);
+  __m256 unordered = _mm256_setzero_ps();
   std::int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
     const __m256 value = _mm256_loadu_ps(from + i);
-    const __m256 nan = _mm256_or_ps(_mm256_and_ps(value, sign), quiet);
-    const __m256 one_nan = _mm256_blendv_ps(value, nan, _mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    unordered = _mm256_or_ps(unordered, _mm256_cmp_ps(value, value, _CMP_UNORD_Q));
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
-                     _mm256_cvtps_ph(one_nan, _MM_FROUND_TO_NEAREST_INT));
+                     _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT));
+  }
+  if (_mm256_movemask_ps(unordered) != 0) {
+    i = 0;
+  }
+  for (; i < n; ++i) {
+    to[i] = narrow<Float16>(from[i]);
+  }
+}
+
+FUSEDOPS_AVX512 inline void narrow_halves(Avx512, const float* __restrict__ from, std::int64_t n,
+                                          Float16* __restrict__ to) {
+  unsigned unordered = 0;
+  std::int64_t i = 0;
+  for (; i + 16 <= n; i += 16) {
+    const __m512 value = _mm512_loadu_ps(from + i);
+    unordered |= _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm512_maskz_cvtps_ph(kAll, value, _MM_FROUND_TO_NEAREST_INT));
+  }
+  if (unordered != 0) {
+    i = 0;
   }
   for (; i < n; ++i) {
     to[i] = narrow<Float16>(from[i]);
@@ -55,10 +92,10 @@ FUSEDOPS_AVX2 inline void narrow_halves(const float* __restrict__ from, std::int
 #endif
 
 template <class Isa, class Storage>
-FUSEDOPS_INLINE void widen_all(Isa, const Storage* __restrict__ from, std::int64_t n,
-                               Compute<Storage>* __restrict__ to) {
+FUSEDOPS_INLINE void widen_all([[maybe_unused]] Isa isa, const Storage* __restrict__ from,
+                               std::int64_t n, Compute<Storage>* __restrict__ to) {
   if constexpr (kConvertsByArray<Isa, Storage>) {
-    widen_halves(from, n, to);
+    widen_halves(isa, from, n, to);
   } else {
     for (std::int64_t i = 0; i < n; ++i) {
       to[i] = widen(from[i]);
@@ -67,10 +104,10 @@ FUSEDOPS_INLINE void widen_all(Isa, const Storage* __restrict__ from, std::int64
 }
 
 template <class Isa, class Storage>
-FUSEDOPS_INLINE void narrow_all(Isa, const Compute<Storage>* __restrict__ from, std::int64_t n,
-                                Storage* __restrict__ to) {
+FUSEDOPS_INLINE void narrow_all([[maybe_unused]] Isa isa, const Compute<Storage>* __restrict__ from,
+                                std::int64_t n, Storage* __restrict__ to) {
   if constexpr (kConvertsByArray<Isa, Storage>) {
-    narrow_halves(from, n, to);
+    narrow_halves(isa, from, n, to);
   } else {
     for (std::int64_t i = 0; i < n; ++i) {
       to[i] = narrow<Storage>(from[i]);
