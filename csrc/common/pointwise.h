@@ -5,6 +5,7 @@
 #include "abi/tensor.h"
 #include "common/check.h"
 #include "common/operands.h"
+#include "common/pages.h"
 
 namespace fusedops {
 
@@ -42,6 +43,7 @@ void run(const Kernels<Arity, Params>& kernels, const Params& params,
     return;
   }
 #endif
+  prefer_huge_pages(operands.out, operands.n * size_of(operands.dtype));
   abi::parallel_over(out, kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.cpu(operands, params, begin, end);
   });
