@@ -71,6 +71,8 @@ void drop(Columns<T>& c, std::int64_t row, std::int64_t begin, std::int64_t end,
 /// that have blocks of these, which stay in their first cache.
 constexpr std::int64_t kPanelBoxes = 512;
 constexpr std::int64_t kBlockBoxes = 1024;
+/// Fewer pairs than this a thread does before another has been woken.
+constexpr std::int64_t kPairsForThreads = std::int64_t{1} << 19;
 
 /// Sweeps the boxes `first` to `last`, which are all those of a class.
 template <class T>
@@ -86,15 +88,20 @@ void sweep(Columns<T>& c, std::int64_t first, std::int64_t last, T threshold,
         drop(c, row, row + 1, end, threshold);
       }
     }
-    const std::int64_t blocks = (last - end + kBlockBoxes - 1) / kBlockBoxes;
-    parallel(blocks, [&](std::int64_t block, std::int64_t end_block) {
+    const auto apply = [&](std::int64_t block, std::int64_t end_block) {
       for (; block < end_block; ++block) {
         const std::int64_t begin = end + block * kBlockBoxes;
         for (const std::int64_t row : kept) {
           drop(c, row, begin, std::min(begin + kBlockBoxes, last), threshold);
         }
       }
-    });
+    };
+    const std::int64_t blocks = (last - end + kBlockBoxes - 1) / kBlockBoxes;
+    if (static_cast<std::int64_t>(kept.size()) * (last - end) < kPairsForThreads) {
+      apply(0, blocks);
+    } else {
+      parallel(blocks, apply);
+    }
   }
 }
 
