@@ -203,6 +203,7 @@ def test_compiled_on_what_another_call_kept(device: str) -> None:
     assert torch.equal(compiled(boxes, scores), twice(boxes, scores))
 
 
+@pytest.mark.filterwarnings("ignore:At pre-dispatch tracing")  # of torch 2.4, and of every operator
 def test_export(device: str) -> None:
     class Best(torch.nn.Module):
         def forward(self, boxes: Tensor, scores: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:

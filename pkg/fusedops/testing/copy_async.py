@@ -9,8 +9,8 @@ from fusedops import reference
 from fusedops.testing._base import Device, ErrorSample, Operator, Sample
 from fusedops.testing.pointwise import BENCH_ELEMENTS, LAYOUTS, Make
 
-_LARGE = 300_001
-"""Beyond what a CPU thread copies alone, in every dtype."""
+_LAYOUTS = {**LAYOUTS, "many": lambda make: make((300_001,))}
+"""`many` is beyond what a CPU thread copies alone, in every dtype."""
 
 
 def _maker(device: Device, dtype: torch.dtype) -> Make:
@@ -20,17 +20,16 @@ def _maker(device: Device, dtype: torch.dtype) -> Make:
 
 def _samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
     make = _maker(device, dtype)
-    for name, layout in LAYOUTS.items():
+    for name, layout in _LAYOUTS.items():
         smooth = name not in ("expanded", "many")
         yield Sample(operator=operator, name=name, args=(layout(make),), gradcheck=smooth)
-    yield Sample(operator=operator, name="large", args=(make((_LARGE,)),))
     special = torch.tensor([torch.nan, torch.inf, -torch.inf, 0.0, -0.0, 2.0**-24], dtype=torch.float64)
     yield Sample(operator=operator, name="special_values", args=(special.to(device, dtype),))
 
 
 def _samples_out(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
     make = _maker(device, dtype)
-    for name, layout in LAYOUTS.items():
+    for name, layout in _LAYOUTS.items():
         x = layout(make)
         yield Sample(operator=operator, name=name, args=(x, torch.full_like(x, 7)))
         if x.dim() > 1:
@@ -39,7 +38,6 @@ def _samples_out(operator: Operator, device: Device, dtype: torch.dtype) -> Iter
     columns = make((9, 8))
     yield Sample(operator=operator, name="beside_each_other", args=(columns[:, :4], columns[:, 4:]))
     yield Sample(operator=operator, name="transposed_to_dense", args=(make((5, 7)).t(), make((7, 5))))
-    yield Sample(operator=operator, name="large", args=(make((_LARGE,)), make((_LARGE,))))
 
 
 def _bench(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
