@@ -15,8 +15,9 @@ struct Step {
 };
 
 /// Whether some steps[k].stride * t[k] with |t[k]| <= steps[k].most add up to `distance`: two
-/// elements of tensors with these strides lie in one place. Strides fall, so that what the later can
-/// still bridge leaves a few t each, two as a rule. `tries` bounds the search in made-up strides.
+/// elements of tensors with these strides lie in one place. Strides fall, so that what the later
+/// can still bridge leaves a few t each, two as a rule. `tries` bounds the search in made-up
+/// strides.
 bool bridges(const std::vector<Step>& steps, std::size_t k, std::int64_t distance, int& tries) {
   if (--tries < 0) {
     return true;

@@ -11,8 +11,8 @@ bool same_strides(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-/// Following the strides from the smallest up, each must be the number of elements that the dimensions
-/// before it span.
+/// Following the strides from the smallest up, each must be the number of elements that the
+/// dimensions before it span.
 bool lies_densely(const Tensor& t) {
   const std::int64_t dims = abi::dim(t);
   std::int64_t left = 0;

@@ -22,7 +22,8 @@ struct Kernels {
 #define FUSEDOPS_KERNELS(name) {&name##_cpu, nullptr}
 #endif
 
-/// Of tensors of one shape. Dimensions of size 1 are never stepped along, so their strides say nothing.
+/// Of tensors of one shape. Dimensions of size 1 are never stepped along, so their strides say
+/// nothing.
 bool same_strides(const Tensor& a, const Tensor& b);
 
 /// Whether the elements fill one run of memory, each once.

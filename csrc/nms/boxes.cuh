@@ -82,8 +82,8 @@ __device__ inline bool may_overlap(const Box<T>& a, const Box<T>& b) {
   return (a.x2 > b.x1) & (b.x2 > a.x1) & (a.y2 > b.y1) & (b.y2 > a.y1);
 }
 
-/// Whether `a`, when kept, drops `b`. The quotient is NaN with a NaN in either box, and else without
-/// overlap 0 or NaN: no threshold of 0 or more is exceeded where may_overlap is false.
+/// Whether `a`, when kept, drops `b`. The quotient is NaN with a NaN in either box, and else
+/// without overlap 0 or NaN: no threshold of 0 or more is exceeded where may_overlap is false.
 template <class Storage, class T = Compute<Storage>>
 __device__ inline bool drops(const Box<T>& a, const Extent<T>& a_extent, const Box<T>& b,
                              const Extent<T>& b_extent, T threshold) {

@@ -2,8 +2,8 @@
 
 #include "nms/boxes.cuh"
 
-// The two kernels that hold boxes against boxes. A thread has one box in registers, the one that may
-// be dropped, and meets those of a tile one after the other.
+// The two kernels that hold boxes against boxes. A thread has one box in registers, the one that
+// may be dropped, and meets those of a tile one after the other.
 
 namespace fusedops {
 
@@ -74,9 +74,9 @@ __device__ inline int slot(int column) {
   return column % 32 * 2 + column / 32;
 }
 
-/// bits[panel][word][chunk][slot(column)]: of a panel's box 64 * chunk + column those of the 64 boxes
-/// from 64 * word on that drop it when they are kept. Only boxes before it do, so words beyond
-/// `chunk` are not written, and half of the blocks have nothing to do.
+/// bits[panel][word][chunk][slot(column)]: of a panel's box 64 * chunk + column those of the 64
+/// boxes from 64 * word on that drop it when they are kept. Only boxes before it do, so words
+/// beyond `chunk` are not written, and half of the blocks have nothing to do.
 ///
 /// A block is a tile of 64 by 64: 2 KiB of boxes are read for 4,096 comparisons.
 template <class Storage, bool kClasses, class T = Compute<Storage>>

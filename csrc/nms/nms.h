@@ -7,9 +7,9 @@
 
 namespace fusedops {
 
-/// One call: `n` boxes of four coordinates x1, y1, x2, y2, a score each, and, where `classes` is not
-/// null, a class each. All lie contiguously. A box is dropped where one of its class with a greater
-/// score is kept and overlaps it by more than `threshold`.
+/// One call: `n` boxes of four coordinates x1, y1, x2, y2, a score each, and, where `classes` is
+/// not null, a class each. All lie contiguously. A box is dropped where one of its class with a
+/// greater score is kept and overlaps it by more than `threshold`.
 struct NmsInput {
   DType dtype;
   std::int64_t n;
@@ -27,8 +27,8 @@ using ParallelFor =
 /// `n`, and returns their number. `order` sorts the scores from the greatest down.
 ///
 /// The arithmetic is that of torchvision's kernel for the CPU
-/// (torchvision/csrc/ops/cpu/nms_kernel.cpp, 0.26). The 16-bit types, which it refuses, are computed
-/// in float.
+/// (torchvision/csrc/ops/cpu/nms_kernel.cpp, 0.26). The 16-bit types, which it refuses, are
+/// computed in float.
 std::int64_t nms_cpu(const NmsInput&, const std::int64_t* order, std::int64_t* kept,
                      const ParallelFor&);
 
@@ -39,8 +39,9 @@ constexpr std::int64_t kNmsSorts = 8192;
 /// Of what nms_cuda needs for `input`: the indices of the kept boxes, and all between.
 std::int64_t nms_cuda_bytes(const NmsInput& input);
 
-/// The same as nms_cpu, with `memory` of nms_cuda_bytes(input) bytes, at whose beginning the indices
-/// are written. `order` may be null where n <= kNmsSorts. Waits for `stream` to learn the number.
+/// The same as nms_cpu, with `memory` of nms_cuda_bytes(input) bytes, at whose beginning the
+/// indices are written. `order` may be null where n <= kNmsSorts. Waits for `stream` to learn the
+/// number.
 ///
 /// The arithmetic is that of torchvision's kernel for CUDA, which rounds at other places
 /// (nms/boxes.cuh).

@@ -1,5 +1,3 @@
-#include "nms/nms.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -10,6 +8,7 @@
 
 #include "common/convert_cpu.h"
 #include "common/pointwise_cpu.h"
+#include "nms/nms.h"
 
 namespace fusedops {
 namespace {
@@ -49,8 +48,7 @@ template <class T>
 FUSEDOPS_WIDE_LOOP void drop_loop(T x1, T y1, T x2, T y2, T area, T threshold, std::int64_t n,
                                   const T* __restrict__ other_x1, const T* __restrict__ other_y1,
                                   const T* __restrict__ other_x2, const T* __restrict__ other_y2,
-                                  const T* __restrict__ other_area,
-                                  Flag<T>* __restrict__ dropped) {
+                                  const T* __restrict__ other_area, Flag<T>* __restrict__ dropped) {
   for (std::int64_t i = 0; i < n; ++i) {
     const T width = greatest(T(0), least(x2, other_x2[i]) - greatest(x1, other_x1[i]));
     const T height = greatest(T(0), least(y2, other_y2[i]) - greatest(y1, other_y1[i]));
@@ -67,8 +65,8 @@ void drop(Columns<T>& c, std::int64_t row, std::int64_t begin, std::int64_t end,
                c.area.data() + begin, c.dropped.data() + begin);
 }
 
-/// Boxes are taken in panels: what a panel keeps is held against all later boxes at once, by threads
-/// that have blocks of these, which stay in their first cache.
+/// Boxes are taken in panels: what a panel keeps is held against all later boxes at once, by
+/// threads that have blocks of these, which stay in their first cache.
 constexpr std::int64_t kPanelBoxes = 512;
 constexpr std::int64_t kBlockBoxes = 1024;
 /// Fewer pairs than this a thread does before another has been woken.
@@ -180,9 +178,8 @@ std::int64_t run_nms(const NmsInput& input, const std::int64_t* order, std::int6
 std::int64_t nms_cpu(const NmsInput& input, const std::int64_t* order, std::int64_t* kept,
                      const ParallelFor& parallel) {
   std::int64_t total = 0;
-  with_storage(input.dtype, [&](auto tag) {
-    total = run_nms<decltype(tag)>(input, order, kept, parallel);
-  });
+  with_storage(input.dtype,
+               [&](auto tag) { total = run_nms<decltype(tag)>(input, order, kept, parallel); });
   return total;
 }
 

@@ -53,8 +53,9 @@ __device__ void clear(const Sorted<T>& to, std::int64_t* total, int thread) {
   }
 }
 
-/// For few boxes: a box's place is the number of boxes before it, for which a warp reads every score
-/// once for four boxes. All scores stay in L1, and the n^2 comparisons spread over the device.
+/// For few boxes: a box's place is the number of boxes before it, for which a warp reads every
+/// score once for four boxes. All scores stay in L1, and the n^2 comparisons spread over the
+/// device.
 template <class Storage, class T = Compute<Storage>>
 __global__ void __launch_bounds__(kOrderThreads)
     rank_kernel(Unsorted<Storage> from, Sorted<T> to, std::int64_t* total) {

@@ -61,12 +61,15 @@ class Sweep {
     }
   }
 
-  /// Adds to `next` the boxes of the next chunk that a kept box drops.
-  __device__ void gather(const Loaded& from, const std::uint64_t* kept, unsigned* next) const {
+  /// Adds to `next` the boxes of the chunk after `chunk` that a kept box before `chunk` drops; what
+  /// is kept of `chunk` is only being written.
+  __device__ void gather(int chunk, const Loaded& from, const std::uint64_t* kept,
+                         unsigned* next) const {
     Two hit{0, 0};
 #pragma unroll
     for (int k = 0; k < kWordsEach; ++k) {
-      const std::uint64_t word = kept[gatherer_ + k * kGatherers];
+      const int at = gatherer_ + k * kGatherers;
+      const std::uint64_t word = at < chunk ? kept[at] : 0;
       hit.low |= from.words[k].low & word;
       hit.high |= from.words[k].high & word;
     }
@@ -150,7 +153,7 @@ __global__ void __launch_bounds__(kSweepThreads)
             kept[chunk] = last;
           }
         } else {
-          sweep.gather(loaded[odd], kept, gathered[1 - odd]);
+          sweep.gather(chunk, loaded[odd], kept, gathered[1 - odd]);
         }
         sweep.load(chunk + 2, loaded[odd]);
         __syncthreads();
