@@ -17,7 +17,7 @@ struct Unsorted {
   const std::int64_t* classes;
 };
 
-/// Unsigned integers in the order of torch.sort: NaN, of any bits, is the greatest, and -0 is 0.
+/// Unsigned integers in the order that torch.sort states: any NaN is the greatest, and -0 is 0.
 __device__ inline std::uint32_t sort_key(float score) {
   const auto bits = static_cast<std::uint32_t>(__float_as_int(score));
   const std::uint32_t sign = 0x80000000u;
