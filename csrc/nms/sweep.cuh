@@ -114,8 +114,38 @@ class Sweep {
   const unsigned* dropped_;
 };
 
-/// Writes which of the panel's boxes are kept: their places to `found`, and their indices to
-/// `kept_indices` after those of the panels before.
+/// Writes the places of the boxes that are kept to `found`, and their indices to `kept_indices`
+/// after those of the panels before. `before` is shared memory.
+template <class T>
+__device__ void write(const Sorted<T>& sorted, int begin, int size,
+                      const std::uint64_t (&kept)[kPanelWords], int (&before)[kPanelWords + 1],
+                      Found* found, std::int64_t* kept_indices) {
+  const int thread = threadIdx.x;
+  if (thread <= kPanelWords) {
+    int sum = 0;
+    for (int word = 0; word < thread; ++word) {
+      sum += __popcll(kept[word]);
+    }
+    before[thread] = sum;
+  }
+  const std::int64_t base = found->total;
+  __syncthreads();
+  for (int row = thread; row < size; row += kSweepThreads) {
+    const std::uint64_t word = kept[row / kTile];
+    const std::uint64_t bit = std::uint64_t{1} << row % kTile;
+    if ((word & bit) != 0) {
+      const int place = before[row / kTile] + __popcll(word & (bit - 1));
+      found->rows[place] = begin + row;
+      kept_indices[base + place] = sorted.order[begin + row];
+    }
+  }
+  if (thread == 0) {
+    found->total = base + before[kPanelWords];
+    found->panel = before[kPanelWords];
+  }
+}
+
+/// Which of the panel's boxes from `begin` on are kept.
 template <class T>
 __global__ void __launch_bounds__(kSweepThreads)
     sweep_kernel(Sorted<T> sorted, int begin, const std::uint64_t* bits, int columns, Found* found,
@@ -160,28 +190,7 @@ __global__ void __launch_bounds__(kSweepThreads)
       }
     }
   }
-  if (thread <= kPanelWords) {
-    int sum = 0;
-    for (int word = 0; word < thread; ++word) {
-      sum += __popcll(kept[word]);
-    }
-    before[thread] = sum;
-  }
-  const std::int64_t base = found->total;
-  __syncthreads();
-  for (int row = thread; row < size; row += kSweepThreads) {
-    const std::uint64_t word = kept[row / kTile];
-    const std::uint64_t bit = std::uint64_t{1} << row % kTile;
-    if ((word & bit) != 0) {
-      const int place = before[row / kTile] + __popcll(word & (bit - 1));
-      found->rows[place] = begin + row;
-      kept_indices[base + place] = sorted.order[begin + row];
-    }
-  }
-  if (thread == 0) {
-    found->total = base + before[kPanelWords];
-    found->panel = before[kPanelWords];
-  }
+  write(sorted, begin, size, kept, before, found, kept_indices);
 }
 
 }  // namespace fusedops
