@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/convert_cpu.h"
-#include "common/pointwise_cpu.h"
+#include "common/wide.h"
 #include "nms/nms.h"
 
 namespace fusedops {
@@ -45,24 +45,28 @@ inline T least(T a, T b) {
 
 /// Every operation, and the order of them, is torchvision's.
 template <class T>
-FUSEDOPS_WIDE_LOOP void drop_loop(T x1, T y1, T x2, T y2, T area, T threshold, std::int64_t n,
+struct DropLoop {
+  template <class Isa>
+  FUSEDOPS_INLINE static void run(Isa, T x1, T y1, T x2, T y2, T area, T threshold, std::int64_t n,
                                   const T* __restrict__ other_x1, const T* __restrict__ other_y1,
                                   const T* __restrict__ other_x2, const T* __restrict__ other_y2,
                                   const T* __restrict__ other_area, Flag<T>* __restrict__ dropped) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    const T width = greatest(T(0), least(x2, other_x2[i]) - greatest(x1, other_x1[i]));
-    const T height = greatest(T(0), least(y2, other_y2[i]) - greatest(y1, other_y1[i]));
-    const T common = width * height;
-    dropped[i] |= common / (area + other_area[i] - common) > threshold ? 1 : 0;
+    for (std::int64_t i = 0; i < n; ++i) {
+      const T width = greatest(T(0), least(x2, other_x2[i]) - greatest(x1, other_x1[i]));
+      const T height = greatest(T(0), least(y2, other_y2[i]) - greatest(y1, other_y1[i]));
+      const T common = width * height;
+      dropped[i] |= common / (area + other_area[i] - common) > threshold ? 1 : 0;
+    }
   }
-}
+};
 
 /// Drops those of the boxes `begin` to `end` that overlap box `row`.
 template <class T>
 void drop(Columns<T>& c, std::int64_t row, std::int64_t begin, std::int64_t end, T threshold) {
-  drop_loop<T>(c.x1[row], c.y1[row], c.x2[row], c.y2[row], c.area[row], threshold, end - begin,
-               c.x1.data() + begin, c.y1.data() + begin, c.x2.data() + begin, c.y2.data() + begin,
-               c.area.data() + begin, c.dropped.data() + begin);
+  const auto from = [&](const std::vector<T>& of) { return of.data() + begin; };
+  run_wide<DropLoop<T>>(c.x1[row], c.y1[row], c.x2[row], c.y2[row], c.area[row], threshold,
+                        end - begin, from(c.x1), from(c.y1), from(c.x2), from(c.y2), from(c.area),
+                        c.dropped.data() + begin);
 }
 
 /// Boxes are taken in panels: what a panel keeps is held against all later boxes at once, by
