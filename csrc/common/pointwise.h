@@ -22,6 +22,13 @@ struct Kernels {
 #define FUSEDOPS_KERNELS(name) {&name##_cpu, nullptr}
 #endif
 
+/// Of tensors of one shape. Dimensions of size 1 are never stepped along, so their strides say
+/// nothing.
+bool same_strides(const Tensor& a, const Tensor& b);
+
+/// Whether the elements fill one run of memory, each once.
+bool lies_densely(const Tensor& t);
+
 /// `t`, or where its elements do not lie densely a copy that has empty_like(t)'s strides.
 Tensor dense(const Tensor& t);
 

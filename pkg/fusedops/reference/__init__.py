@@ -3,7 +3,9 @@
 Called with float64 tensors these give the values to compare with.
 """
 
+from fusedops.reference.copy_async import copy_async, copy_async_out
 from fusedops.reference.edge_enhance import edge_enhance, edge_enhance_backward
+from fusedops.reference.nms import batched_nms, nms
 from fusedops.reference.pointwise import (
     affine,
     clip_add,
@@ -15,10 +17,14 @@ from fusedops.reference.pointwise import (
 
 __all__ = [
     "affine",
+    "batched_nms",
     "clip_add",
     "clip_add_backward",
+    "copy_async",
+    "copy_async_out",
     "edge_enhance",
     "edge_enhance_backward",
+    "nms",
     "scale_clamp_add",
     "scale_clamp_add_backward",
     "vector_add",

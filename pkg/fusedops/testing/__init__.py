@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from fusedops.testing import edge_enhance, pointwise
+from fusedops.testing import copy_async, edge_enhance, nms, pointwise
 from fusedops.testing._base import DTYPES, TOLERANCES, Device, ErrorSample, Operator, Sample
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
     "samples",
 ]
 
-OPERATORS = {operator.name: operator for module in (pointwise, edge_enhance) for operator in module.OPERATORS}
+OPERATORS = {
+    operator.name: operator for module in (pointwise, edge_enhance, copy_async, nms) for operator in module.OPERATORS
+}
 
 
 def samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
