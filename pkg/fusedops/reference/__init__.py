@@ -3,6 +3,7 @@
 Called with float64 tensors these give the values to compare with.
 """
 
+from fusedops.reference.matmul import matmul
 from fusedops.reference.pointwise import (
     affine,
     clip_add,
@@ -16,6 +17,7 @@ __all__ = [
     "affine",
     "clip_add",
     "clip_add_backward",
+    "matmul",
     "scale_clamp_add",
     "scale_clamp_add_backward",
     "vector_add",
