@@ -1,5 +1,3 @@
-#include <type_traits>
-
 #include "matmul/hopper.cuh"
 #include "matmul/tile.cuh"
 
@@ -98,7 +96,7 @@ template <class Storage, bool AKMajor, bool BKMajor, int Cluster>
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(Cluster, 1, 1)
     wgmma_kernel(Tiling tiling, const __grid_constant__ Factor a, const __grid_constant__ Factor b,
                  Storage* out, std::int64_t tiles, bool aligned) {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(FUSEDOPS_EMULATED)
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ char dynamic[];
   // The exchange within 1,024 bytes goes by the address.
   char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;

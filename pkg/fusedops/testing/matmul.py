@@ -94,7 +94,7 @@ def _errors(operator: Operator, device: Device) -> Iterator[ErrorSample]:
     right = ones(2, 3)
     faults = {
         "integers": (*(ones(2, 2, dtype=torch.int32),) * 2, "a must be a float16, bfloat16, float32 or float64 tensor"),
-        "dtype": (right, ones(3, 2).double(), "b must have the dtype of a, .*[Ff]loat.*, but got .*([Dd]ouble|float64)"),
+        "dtype": (right, ones(3, 2).double(), "b must have the dtype of a, .*loat.*, but got .*(ouble|oat64)"),
         "vector": (right, ones(3), r"b must have 2 or more dimensions, \(\.\.\., K, N\), but got the shape \[3\]"),
         "no_dimension": (ones(), right, "a must have 2 or more dimensions, .* but got the shape"),
         "rows": (right, right, r"b must have as many rows as a has columns, 3, but got the shape \[2, 3\]"),
