@@ -15,7 +15,8 @@ void check_matrix(const char* argument, const Tensor& t, const char* meaning) {
   }
 }
 
-/// The size of `t`'s batch dimension that stands `back` places before its matrix; 1 where it has none.
+/// The size of `t`'s batch dimension that stands `back` places before its matrix; 1 where it has
+/// none.
 std::int64_t batch_extent(const Tensor& t, std::int64_t back) {
   const std::int64_t d = abi::dim(t) - 3 - back;
   return d < 0 ? 1 : abi::size(t, d);
@@ -35,7 +36,8 @@ DType check_matmul(const Tensor& a, const Tensor& b) {
   for (std::int64_t back = 0; back < std::min(abi::dim(a), abi::dim(b)) - 2; ++back) {
     const std::int64_t x = batch_extent(a, back), y = batch_extent(b, back);
     if (x != y && x != 1 && y != 1) {
-      refuse("matmul", "b", "have batch dimensions that broadcast with those of a, " + shape_name(a),
+      refuse("matmul", "b",
+             "have batch dimensions that broadcast with those of a, " + shape_name(a),
              "the shape " + shape_name(b));
     }
   }
@@ -44,8 +46,8 @@ DType check_matmul(const Tensor& a, const Tensor& b) {
 
 #ifdef FUSEDOPS_WITH_CUDA
 
-/// Where `rows` and `k` are the dimensions of t that an operand's rows and k are. Steps of dimensions
-/// of one element say nothing.
+/// Where `rows` and `k` are the dimensions of t that an operand's rows and k are. Steps of
+/// dimensions of one element say nothing.
 bool find_operand(const Tensor& t, std::int64_t rows, std::int64_t k, MatmulOperand& operand) {
   const std::int64_t row_step = abi::size(t, rows) > 1 ? abi::stride(t, rows) : 0;
   const std::int64_t k_step = abi::size(t, k) > 1 ? abi::stride(t, k) : 0;
@@ -79,8 +81,8 @@ std::int64_t batch_step(const Tensor& t, std::int64_t back) {
 std::vector<BatchDim> batch_dims(const Tensor& a, const Tensor& b) {
   std::vector<BatchDim> dims;
   for (std::int64_t back = std::max(abi::dim(a), abi::dim(b)) - 3; back >= 0; --back) {
-    const BatchDim inner{std::max(batch_extent(a, back), batch_extent(b, back)), batch_step(a, back),
-                         batch_step(b, back)};
+    const BatchDim inner{std::max(batch_extent(a, back), batch_extent(b, back)),
+                         batch_step(a, back), batch_step(b, back)};
     if (inner.size == 1) {
       continue;
     }

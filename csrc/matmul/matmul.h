@@ -12,11 +12,12 @@ constexpr int kBatchDims = 2;
 
 /// One factor of out = a · b, as the kernels see it: `a` as m rows of k elements, `b` as the n rows
 /// of its transpose. Either k or the rows are contiguous in memory, the other dimension steps by
-/// `ld` elements, which may be 0 or overlap. Nothing is known of its alignment beyond the element's.
+/// `ld` elements, which may be 0 or overlap. Nothing is known of its alignment beyond the
+/// element's.
 struct MatmulOperand {
   const void* data;
   std::int64_t ld;
-  bool k_major;  // k is contiguous
+  bool k_major;                                       // k is contiguous
   std::array<std::int64_t, kBatchDims> batch_stride;  // in elements; 0 where broadcast
 };
 
@@ -35,8 +36,8 @@ struct MatmulParams {
 
 void matmul_cuda(const MatmulParams&, void* stream);
 
-/// On the tensor cores of SM 8.0 and later, float16 and bfloat16. False, with nothing done, where the
-/// current device or this library's code for it has none.
+/// On the tensor cores of SM 8.0 and later, float16 and bfloat16. False, with nothing done, where
+/// the current device or this library's code for it has none.
 bool matmul_mma_cuda(const MatmulParams&, void* stream);
 
 /// The same by the instructions that SM 9.0 alone has; false also for what they do not take.

@@ -21,9 +21,9 @@ struct MmaShape {
   static constexpr int shared_bytes = Stages * stage_chunks * 16;
 };
 
-/// A stage of one operand in shared memory: Rows × kDepth elements as chunks of 16 bytes, ordered so
-/// that the eight rows that ldmatrix reads at a time, and the eight chunks that eight threads write,
-/// lie in different banks.
+/// A stage of one operand in shared memory: Rows × kDepth elements as chunks of 16 bytes, ordered
+/// so that the eight rows that ldmatrix reads at a time, and the eight chunks that eight threads
+/// write, lie in different banks.
 template <int Rows, bool KMajor>
 struct StageLayout {
   static constexpr int chunks = Rows * kDepth / kChunk;
@@ -117,8 +117,8 @@ class ElementLoader {
       for (int i = 0; i < batch; ++i) {
         const int at = static_cast<int>(threadIdx.x) + (from + i) * Threads;
         const int row = row_of(at), k = k_of(at);
-        values[i] = row < rows_left_ && k < k_left ? source_[row * row_step_ + k * k_step_]
-                                                   : Storage{0};
+        values[i] =
+            row < rows_left_ && k < k_left ? source_[row * row_step_ + k * k_step_] : Storage{0};
       }
 #pragma unroll
       for (int i = 0; i < batch; ++i) {
@@ -142,8 +142,8 @@ class ElementLoader {
   bool k_major_;
 };
 
-/// Fragments of 16 rows × 16 k: as the first factor of mma_m16n8k16 takes them, or, with `Second`, as
-/// the second factors of two, of 8 rows each.
+/// Fragments of 16 rows × 16 k: as the first factor of mma_m16n8k16 takes them, or, with `Second`,
+/// as the second factors of two, of 8 rows each.
 template <int Rows, bool KMajor, bool Second>
 __device__ inline void load_fragment(unsigned (&fragment)[4], const uint4* stage, int row, int k) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
@@ -159,11 +159,11 @@ __device__ inline void load_fragment(unsigned (&fragment)[4], const uint4* stage
   }
 }
 
-/// Writes the warps' sums to `out`, the tile's first element, by way of shared memory, so that whole
-/// rows of the tile are written at a time.
+/// Writes the warps' sums to `out`, the tile's first element, by way of shared memory, so that
+/// whole rows of the tile are written at a time.
 template <class Storage, class Shape, int WarpM, int WarpN>
-__device__ inline void store_tile(Storage* out, std::int64_t ld, int rows, int columns, bool aligned,
-                                  int row_m, int row_n, uint4* tile,
+__device__ inline void store_tile(Storage* out, std::int64_t ld, int rows, int columns,
+                                  bool aligned, int row_m, int row_n, uint4* tile,
                                   const float (&sums)[WarpM][WarpN][4]) {
   constexpr int in_row = Shape::N / kChunk;
   const auto place = [](int row, int chunk) { return row * in_row + (chunk ^ (row & 7)); };
@@ -294,8 +294,8 @@ __global__ void __launch_bounds__(Shape::threads)
 #if __CUDA_ARCH__ >= 800
   mma_block<Storage, Shape, AKMajor, BKMajor,
             VectorLoader<Storage, Shape::M, AKMajor, Shape::threads>,
-            VectorLoader<Storage, Shape::N, BKMajor, Shape::threads>>(
-      tiling, a, b, out, first + blockIdx.x, aligned);
+            VectorLoader<Storage, Shape::N, BKMajor, Shape::threads>>(tiling, a, b, out,
+                                                                      first + blockIdx.x, aligned);
 #endif
 }
 
@@ -305,8 +305,8 @@ __global__ void __launch_bounds__(Shape::threads)
                         std::int64_t first, bool aligned) {
 #if __CUDA_ARCH__ >= 800
   mma_block<Storage, Shape, true, true, ElementLoader<Storage, Shape::M, Shape::threads>,
-            ElementLoader<Storage, Shape::N, Shape::threads>>(tiling, a, b, out,
-                                                              first + blockIdx.x, aligned);
+            ElementLoader<Storage, Shape::N, Shape::threads>>(tiling, a, b, out, first + blockIdx.x,
+                                                              aligned);
 #endif
 }
 
@@ -317,7 +317,8 @@ using LargeTiles = MmaShape<128, 128, 64, 64, 3>;
 using SmallTiles = MmaShape<64, 64, 32, 32, 4>;
 
 template <class Storage>
-using MmaKernel = void (*)(Tiling, Operand<Storage>, Operand<Storage>, Storage*, std::int64_t, bool);
+using MmaKernel = void (*)(Tiling, Operand<Storage>, Operand<Storage>, Storage*, std::int64_t,
+                           bool);
 
 template <class Storage, class Shape>
 void launch_mma(MmaKernel<Storage> kernel, const MatmulParams& params, cudaStream_t stream) {
@@ -335,15 +336,15 @@ void launch_mma(MmaKernel<Storage> kernel, const MatmulParams& params, cudaStrea
 template <class Storage, class Shape>
 void launch_vectors(const MatmulParams& params, cudaStream_t stream) {
   const bool ak = params.a.k_major, bk = params.b.k_major;
-  launch_mma<Storage, Shape>(ak ? bk ? mma_kernel<Storage, Shape, true, true>
-                                     : mma_kernel<Storage, Shape, true, false>
-                                : bk ? mma_kernel<Storage, Shape, false, true>
-                                     : mma_kernel<Storage, Shape, false, false>,
-                             params, stream);
+  launch_mma<Storage, Shape>(
+      ak   ? bk ? mma_kernel<Storage, Shape, true, true> : mma_kernel<Storage, Shape, true, false>
+        : bk ? mma_kernel<Storage, Shape, false, true>
+           : mma_kernel<Storage, Shape, false, false>,
+      params, stream);
 }
 
-/// Whether the code that a launch on the current device would run was compiled for SM 8.0 or later: a
-/// card that has tensor cores may run what was built for one that has not. Asked once a device.
+/// Whether the code that a launch on the current device would run was compiled for SM 8.0 or later:
+/// a card that has tensor cores may run what was built for one that has not. Asked once a device.
 bool compiled_with_tensor_cores() {
   static std::array<std::atomic<int>, 64> known{};  // 0: not asked yet
   int device = 0;

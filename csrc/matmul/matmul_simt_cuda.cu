@@ -21,7 +21,8 @@ struct SimtShape {
 };
 
 /// A stage of one operand in shared memory: Depth lines of one k each. 16 bytes more than its rows
-/// give a line, and so bring the eight k × four rows that a warp writes at a time to different banks.
+/// give a line, and so bring the eight k × four rows that a warp writes at a time to different
+/// banks.
 template <class T, int Rows>
 struct Line {
   static constexpr int vector = 16 / sizeof(T);
@@ -62,8 +63,8 @@ __device__ inline void copy_vector(T* shared, const T* global, bool valid) {
 template <class Storage, class T, int Rows, int Depth, int Threads>
 class KMajorLoader {
  public:
-  __device__ KMajorLoader(const Storage* from, const Operand<Storage>& operand,
-                          std::int64_t rows, std::int64_t k, bool /*vectors*/)
+  __device__ KMajorLoader(const Storage* from, const Operand<Storage>& operand, std::int64_t rows,
+                          std::int64_t k, bool /*vectors*/)
       : k_step_(operand.k_step), k_left_(k) {
     const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
     k_ = warp % (Depth / 8) * 8 + lane % 8;
@@ -100,8 +101,8 @@ class KMajorLoader {
 template <class Storage, class T, int Rows, int Depth, int Threads>
 class RowMajorLoader {
  public:
-  __device__ RowMajorLoader(const Storage* from, const Operand<Storage>& operand,
-                            std::int64_t rows, std::int64_t k, bool vectors)
+  __device__ RowMajorLoader(const Storage* from, const Operand<Storage>& operand, std::int64_t rows,
+                            std::int64_t k, bool vectors)
       : k_left_(k), vectors_(vectors) {
     k_ = static_cast<int>(threadIdx.x) / in_line;
     row_ = static_cast<int>(threadIdx.x) % in_line * vector;
@@ -161,8 +162,8 @@ __device__ inline double multiply_add(double x, double y, double sum) {
   return __fma_rn(x, y, sum);
 }
 
-/// Of Count sums those that are within the matrix: `columns` are left of it. Where `aligned`, all or
-/// none.
+/// Of Count sums those that are within the matrix: `columns` are left of it. Where `aligned`, all
+/// or none.
 template <int Count, class Storage, class T>
 __device__ inline void store_vector(Storage* out, const T* sums, int columns, bool aligned) {
   struct alignas(sizeof(Storage) * Count) Vector {
@@ -190,8 +191,8 @@ struct alignas(16) Fragment {
 };
 
 /// One tile of the product a block. Each thread sums WarpM / LanesM × WarpN / LanesN elements in
-/// registers, as vectors of 16 bytes that stand a warp's lanes apart; for each k it loads a row and a
-/// column of them from shared memory, those of the next k while it multiplies those at hand.
+/// registers, as vectors of 16 bytes that stand a warp's lanes apart; for each k it loads a row and
+/// a column of them from shared memory, those of the next k while it multiplies those at hand.
 template <class Storage, class Shape, bool AKMajor, bool BKMajor>
 __global__ void __launch_bounds__(Shape::threads, Shape::Blocks)
     simt_kernel(Tiling tiling, Operand<Storage> a, bool a_vectors, Operand<Storage> b,
@@ -206,10 +207,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::Blocks)
   const TilePlace place = tile_place<16>(tiling, first + blockIdx.x);
   const std::int64_t first_m = static_cast<std::int64_t>(place.m) * Shape::M;
   const std::int64_t first_n = static_cast<std::int64_t>(place.n) * Shape::N;
-  using LoaderA = std::conditional_t<AKMajor, KMajorLoader<Storage, T, Shape::M, depth, Shape::threads>,
-                                     RowMajorLoader<Storage, T, Shape::M, depth, Shape::threads>>;
-  using LoaderB = std::conditional_t<BKMajor, KMajorLoader<Storage, T, Shape::N, depth, Shape::threads>,
-                                     RowMajorLoader<Storage, T, Shape::N, depth, Shape::threads>>;
+  using LoaderA =
+      std::conditional_t<AKMajor, KMajorLoader<Storage, T, Shape::M, depth, Shape::threads>,
+                         RowMajorLoader<Storage, T, Shape::M, depth, Shape::threads>>;
+  using LoaderB =
+      std::conditional_t<BKMajor, KMajorLoader<Storage, T, Shape::N, depth, Shape::threads>,
+                         RowMajorLoader<Storage, T, Shape::N, depth, Shape::threads>>;
   LoaderA load_a(rows_of(a, tiling, place.batch, first_m), a, tiling.m - first_m, tiling.k,
                  a_vectors);
   LoaderB load_b(rows_of(b, tiling, place.batch, first_n), b, tiling.n - first_n, tiling.k,
@@ -239,8 +242,8 @@ __global__ void __launch_bounds__(Shape::threads, Shape::Blocks)
   const auto load_fragments = [&](int to, const T* stage, int k) {
 #pragma unroll
     for (int i = 0; i < vectors_m; ++i) {
-      fragment_a[to][i] = *reinterpret_cast<const Fragment<T>*>(
-          stage + k * pitch_a + row_m + i * Shape::LanesM * vector);
+      fragment_a[to][i] = *reinterpret_cast<const Fragment<T>*>(stage + k * pitch_a + row_m +
+                                                                i * Shape::LanesM * vector);
     }
 #pragma unroll
     for (int i = 0; i < vectors_n; ++i) {
@@ -311,14 +314,14 @@ void launch_simt(const MatmulParams& params, cudaStream_t stream) {
   [[maybe_unused]] const bool ak = params.a.k_major, bk = params.b.k_major;
   const bool a_vectors = whole_vectors(params.a, params.m, sizeof(Storage));
   const bool b_vectors = whole_vectors(params.b, params.n, sizeof(Storage));
-  const bool aligned = params.n * sizeof(Storage) % 16 == 0 &&
-                       reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
+  const bool aligned =
+      params.n * sizeof(Storage) % 16 == 0 && reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
   auto kernel = simt_kernel<Storage, Shape, true, true>;
   // The 16-bit types have it as their only kernel: on cards of this day they do not come here.
   if constexpr (sizeof(Storage) >= 4) {
-    kernel = ak ? bk ? kernel : simt_kernel<Storage, Shape, true, false>
-                : bk ? simt_kernel<Storage, Shape, false, true>
-                     : simt_kernel<Storage, Shape, false, false>;
+    kernel = ak   ? bk ? kernel : simt_kernel<Storage, Shape, true, false>
+               : bk ? simt_kernel<Storage, Shape, false, true>
+                  : simt_kernel<Storage, Shape, false, false>;
   }
   launch_tiles(tile_count(tiling, params), [&](std::int64_t first, unsigned blocks) {
     kernel<<<blocks, Shape::threads, 0, stream>>>(tiling, a, a_vectors, b, b_vectors, out, first,

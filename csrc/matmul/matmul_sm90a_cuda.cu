@@ -15,8 +15,8 @@ constexpr int kStageBytesA = kTileM * kRowBytes, kStageBytesB = kTileN * kRowByt
 constexpr int kStageBytes = kStageBytesA + kStageBytesB;
 constexpr int kSharedBytes = 1024 + kStages * kStageBytes + 2 * kStages * sizeof(Barrier);
 
-/// One factor as the TMA unit sees it: {k, rows} or {rows, k} by what is contiguous, then the batch's
-/// dimensions, of which those that are broadcast have one element here.
+/// One factor as the TMA unit sees it: {k, rows} or {rows, k} by what is contiguous, then the
+/// batch's dimensions, of which those that are broadcast have one element here.
 struct Factor {
   CUtensorMap map;
   int batch_moves[kBatchDims];  // 0 where broadcast
@@ -53,8 +53,8 @@ struct Ring {
   }
 };
 
-/// Writes this warp's 16 rows of sums. Four lanes have a row's columns in pairs; they exchange them,
-/// so that each writes 16 bytes of four neighbouring 8 columns.
+/// Writes this warp's 16 rows of sums. Four lanes have a row's columns in pairs; they exchange
+/// them, so that each writes 16 bytes of four neighbouring 8 columns.
 template <class Storage>
 __device__ inline void store_sums(Storage* out, std::int64_t ld, int rows, int columns,
                                   bool aligned, const float (&sums)[kTileN / 2]) {
@@ -88,10 +88,10 @@ __device__ inline void store_sums(Storage* out, std::int64_t ld, int rows, int c
 }
 
 /// A block stays on its multiprocessor and makes one tile after another. One thread of the first
-/// warpgroup keeps the ring of stages in shared memory filled; the other two each multiply half of the
-/// tile's rows by all its columns out of it, with their sums in registers, and write them while the
-/// ring fills for the next tile. Blocks of a cluster make tiles of the same columns: each copies its
-/// part of them, to all.
+/// warpgroup keeps the ring of stages in shared memory filled; the other two each multiply half of
+/// the tile's rows by all its columns out of it, with their sums in registers, and write them while
+/// the ring fills for the next tile. Blocks of a cluster make tiles of the same columns: each
+/// copies its part of them, to all.
 template <class Storage, bool AKMajor, bool BKMajor, int Cluster>
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(Cluster, 1, 1)
     wgmma_kernel(Tiling tiling, const __grid_constant__ Factor a, const __grid_constant__ Factor b,
@@ -138,8 +138,8 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(Cluster, 1, 1)
           char* stage = shared + ring.stage * kStageBytes;
           barrier_wait(empty + ring.stage, ring.phase ^ 1);
           barrier_expect(full + ring.stage, kStageBytes);
-          load_factor<AKMajor, kTileM>(stage, a, full + ring.stage, row_a, k * kTileK, outer,
-                                       inner, 0);
+          load_factor<AKMajor, kTileM>(stage, a, full + ring.stage, row_a, k * kTileK, outer, inner,
+                                       0);
           load_factor<BKMajor, share>(stage + kStageBytesA + rank * share * kRowBytes, b,
                                       full + ring.stage, row_b, k * kTileK, outer, inner, all);
           ring.advance();
@@ -228,8 +228,8 @@ bool launch_wgmma(const MatmulParams& params, int multiprocessors, cudaStream_t 
   const bool aligned = params.n % 8 == 0 && reinterpret_cast<std::uintptr_t>(out) % 16 == 0;
   const auto kernel = wgmma_kernel<Storage, AKMajor, BKMajor, Cluster>;
   allow_shared_memory(kernel, kSharedBytes);
-  const auto blocks = static_cast<unsigned>(
-      std::min<std::int64_t>(tiles, multiprocessors / Cluster) * Cluster);
+  const auto blocks =
+      static_cast<unsigned>(std::min<std::int64_t>(tiles, multiprocessors / Cluster) * Cluster);
   kernel<<<blocks, kThreads, kSharedBytes, stream>>>(tiling, a, b, out, tiles, aligned);
   check_launch(cudaGetLastError());
   return true;
@@ -239,15 +239,16 @@ constexpr int kCluster = 2;
 
 template <class Storage>
 bool launch_wgmma_of(const MatmulParams& params, int multiprocessors, cudaStream_t stream) {
-  const auto launch = params.a.k_major
-                          ? params.b.k_major ? launch_wgmma<Storage, true, true, kCluster>
-                                             : launch_wgmma<Storage, true, false, kCluster>
-                      : params.b.k_major ? launch_wgmma<Storage, false, true, kCluster>
+  const auto launch = params.a.k_major   ? params.b.k_major
+                                               ? launch_wgmma<Storage, true, true, kCluster>
+                                               : launch_wgmma<Storage, true, false, kCluster>
+                        : params.b.k_major ? launch_wgmma<Storage, false, true, kCluster>
                                          : launch_wgmma<Storage, false, false, kCluster>;
   return launch(params, multiprocessors, stream);
 }
 
-/// These tiles are worth their size where they fill half of the multiprocessors, and are half filled.
+/// These tiles are worth their size where they fill half of the multiprocessors, and are half
+/// filled.
 bool worth_it(const MatmulParams& params, int multiprocessors) {
   const Tiling tiling = tiling_of(params, kTileM, kTileN);
   const std::int64_t tiles = tile_count(tiling, params);
@@ -263,8 +264,7 @@ bool matmul_sm90a_cuda(const MatmulParams& params, void* stream) {
   check_launch(cudaGetDevice(&device));
   check_launch(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   check_launch(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  check_launch(
-      cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  check_launch(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const bool addressable = params.m < most && params.n < most && params.k < most &&
                            params.batch[0] < most && params.batch[1] < most;
@@ -273,9 +273,8 @@ bool matmul_sm90a_cuda(const MatmulParams& params, void* stream) {
     return false;
   }
   const auto on = static_cast<cudaStream_t>(stream);
-  return params.dtype == DType::Float16
-             ? launch_wgmma_of<Float16>(params, multiprocessors, on)
-             : launch_wgmma_of<BFloat16>(params, multiprocessors, on);
+  return params.dtype == DType::Float16 ? launch_wgmma_of<Float16>(params, multiprocessors, on)
+                                        : launch_wgmma_of<BFloat16>(params, multiprocessors, on);
 }
 
 }  // namespace fusedops

@@ -133,8 +133,7 @@ void launch_tiles(std::int64_t tiles, const Launch& launch) {
 template <class Kernel>
 void allow_shared_memory(Kernel kernel, int bytes) {
   if (bytes > 48 * 1024) {
-    check_launch(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
   }
 }
 
