@@ -247,14 +247,14 @@ bool launch_wgmma_of(const MatmulParams& params, int multiprocessors, cudaStream
   return launch(params, multiprocessors, stream);
 }
 
-/// These tiles are worth their size where they fill half of the multiprocessors, and are half
-/// filled.
+/// These tiles are worth their size where clusters of them occupy half of the multiprocessors, and
+/// are more than half filled.
 bool worth_it(const MatmulParams& params, int multiprocessors) {
-  const Tiling tiling = tiling_of(params, kTileM, kTileN);
-  const std::int64_t tiles = tile_count(tiling, params);
-  const std::int64_t padded =
-      static_cast<std::int64_t>(tiling.tiles_m) * tiling.tiles_n * kTileM * kTileN;
-  return 2 * tiles >= multiprocessors && 2 * params.m * params.n >= padded;
+  constexpr std::int64_t rows = kTileM * kCluster, columns = kTileN;
+  const Tiling tiling = tiling_of(params, rows, columns);
+  const std::int64_t padded = tiling.tiles_m * rows * tiling.tiles_n * columns;
+  return 2 * kCluster * tile_count(tiling, params) >= multiprocessors &&
+         2 * params.m * params.n > padded;
 }
 
 }  // namespace
