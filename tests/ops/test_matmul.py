@@ -73,6 +73,14 @@ def test_batches_in_place(dtype: torch.dtype, device: str) -> None:
     assert_exact(a.expand(2, 3, 4, 5, 8), b[1:2])
 
 
+@dtypes
+def test_rows_that_overlap_or_repeat(dtype: torch.dtype, device: str) -> None:
+    pool, b = integers(200, dtype=dtype, device=device), integers(8, 16, dtype=dtype, device=device)
+    for strides in ((1, 1), (3, 1), (1, 3), (0, 1), (1, 0), (8, 1), (0, 0)):
+        assert_exact(pool.as_strided((40, 8), strides), b)
+        assert_exact(b.t(), pool.as_strided((8, 40), strides))
+
+
 def test_special_values(device: str) -> None:
     inf, nan = float("inf"), float("nan")
     a = torch.tensor([[inf, 0.0], [nan, 0.0], [1.0, 2.0]], device=device)
