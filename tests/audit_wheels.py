@@ -42,6 +42,7 @@ LIBRARY = {
     "flags": [],  # more of the linker's
     "sass": ["80", "90"],
     "ptx": ["90"],
+    "also": [],  # the SASS of further units
     "isa": "9.0",
     "damage": "",  # how its bytes are changed afterwards
 }
@@ -129,7 +130,8 @@ class Maker:
             lines.append("extern void fancy(void); void demo_newest(void) { fancy(); }")
             flags.append("-nostdlib")
         (work / "demo.c").write_text("\n".join(lines) + "\n")
-        (work / "code.fatbin").write_bytes(fatbin_of(said["sass"], said["ptx"], said["isa"]))
+        units = [fatbin_of(said["sass"], said["ptx"], said["isa"]), *(fatbin_of(one, [], "") for one in said["also"])]
+        (work / "code.fatbin").write_bytes(b"".join(units))
         (work / "code.s").write_text(
             '.section .nv_fatbin,"a"\n.balign 8\n'
             f'.incbin "{work / "code.fatbin"}"\n.section .note.GNU-stack,"",@progbits\n'

@@ -1,4 +1,6 @@
-# Sets FUSEDOPS_WITH_CUDA and, where it is ON, enables the language.
+# Sets FUSEDOPS_WITH_CUDA and, where it is ON, enables the language. Sets FUSEDOPS_WITH_SM90A: ON where
+# the build is for SM 9.0 among others and its compiler knows 90a; FUSEDOPS_ARCHITECTURES is then what
+# CMAKE_CUDA_ARCHITECTURES states, without 90a where 90 is there beside it.
 #
 # The environment's FORCE_CUDA decides, as for torch's own extensions: 1 with CUDA, 0 without;
 # unset, CUDA is used where torch has it and there is a compiler for it.
@@ -27,4 +29,18 @@ if(FUSEDOPS_WITH_CUDA)
     set(CMAKE_CUDA_ARCHITECTURES all-major)
   endif()
   enable_language(CUDA)
+endif()
+
+set(FUSEDOPS_WITH_SM90A OFF)
+if(FUSEDOPS_WITH_CUDA AND CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.0)
+  set(FUSEDOPS_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES}")
+  if(FUSEDOPS_ARCHITECTURES STREQUAL native)
+    set(FUSEDOPS_ARCHITECTURES "${CMAKE_CUDA_ARCHITECTURES_NATIVE}")
+  endif()
+  if(FUSEDOPS_ARCHITECTURES MATCHES "(^|;)(all|all-major|90a?(-real|-virtual)?)(;|$)")
+    set(FUSEDOPS_WITH_SM90A ON)
+  endif()
+  if(FUSEDOPS_ARCHITECTURES MATCHES "(^|;)90(-real|-virtual)?(;|$)")
+    list(FILTER FUSEDOPS_ARCHITECTURES EXCLUDE REGEX "^90a")
+  endif()
 endif()

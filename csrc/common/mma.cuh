@@ -99,6 +99,14 @@ __device__ inline void cp_async_4(void* shared, const void* global, bool valid =
                : "memory");
 }
 
+/// The same of 8 bytes on 8.
+__device__ inline void cp_async_8(void* shared, const void* global, bool valid = true) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;"
+               :
+               : "r"(shared_address(shared)), "l"(global), "r"(valid ? 8 : 0)
+               : "memory");
+}
+
 /// Closes a group of this thread's copies begun since the last one.
 __device__ inline void cp_async_commit() {
   asm volatile("cp.async.commit_group;" ::: "memory");

@@ -1,4 +1,4 @@
-"""Fused pointwise operators for PyTorch, on CPU and CUDA, with gradients and double gradients."""
+"""Operators for PyTorch on CPU and CUDA, from clip-and-add to NMS and local attention, with their gradients."""
 
 from fusedops._load import load_library
 
@@ -9,6 +9,7 @@ from fusedops.affine import affine  # noqa: E402
 from fusedops.clip_add import clip_add  # noqa: E402
 from fusedops.copy_async import copy_async  # noqa: E402
 from fusedops.edge_enhance import edge_enhance  # noqa: E402
+from fusedops.matmul import matmul  # noqa: E402
 from fusedops.nms import batched_nms, nms  # noqa: E402
 from fusedops.scale_clamp_add import scale_clamp_add  # noqa: E402
 from fusedops.vector_add import vector_add  # noqa: E402
@@ -19,6 +20,7 @@ __all__ = [
     "clip_add",
     "copy_async",
     "edge_enhance",
+    "matmul",
     "nms",
     "scale_clamp_add",
     "vector_add",

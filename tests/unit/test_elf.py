@@ -38,6 +38,13 @@ def test_targets_of_several_fatbins_with_padding() -> None:
     assert targets(data) == ({"75", "90a", "100f"}, {"120"})
 
 
+def test_each_entry_tells_the_fatbin_that_it_is_in() -> None:
+    first = fatbin(entry(device.SASS, 90), entry(device.PTX, 90))
+    second = fatbin(entry(device.SASS, 90, device.ARCHITECTURE_SPECIFIC))
+    found = list(device.entries(first + second, 0, len(first + second)))
+    assert [(one.fatbin, one.target) for one in found] == [(0, "90"), (0, "90"), (len(first), "90a")]
+
+
 def test_the_ptx_isa_is_in_the_entrys_header() -> None:
     (found,) = device.entries(fatbin(entry(device.PTX, 90, isa=(8, 4))), 0, 68 + 16)
     assert found.isa == (8, 4)

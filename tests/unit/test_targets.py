@@ -32,6 +32,8 @@ def sm_of(made: Plan, wheel: str) -> tuple[str, ...]:
         ("2.11", "cu130", "[Hopper, Ampere]", ("8.0", "8.6+PTX", "9.0+PTX")),
         ("2.11", "cu130", '"12.0a;9.0a;8.9+PTX"', ("8.9+PTX", "9.0a", "12.0a")),
         ("2.11", "cu130", "Ampere+Tegra", ("8.7",)),
+        ("2.11", "cu130", '[all-major, "9.0a"]', ("7.5", "8.0", "9.0", "9.0a", "10.0", "12.0+PTX")),
+        ("2.4", "cu121", '["9.0a", all-major]', ("5.0", "6.0", "7.0", "8.0", "9.0+PTX", "9.0a")),
     ],
 )
 def test_targets(planned: Callable[..., Plan], torch: str, cuda: str, words: str, expected: tuple[str, ...]) -> None:
@@ -71,6 +73,7 @@ BAD = [
     ("cu130", "default: sm_90", "sm.default", '"sm_90" is no GPU target', '"8.0"'),
     ("cu130", "default: native", "sm.default", "machine that builds", "all-major"),
     ("cu130", 'default: [all, "9.0"]', "sm.default[0]", "all stands for a whole list", "alone"),
+    ("cu118", 'default: [all-major, "9.0a"]', "sm.default[1]", '"9.0a"', "give cu118 its own list"),
     ("cu126", 'default: ["10.0f"]', "sm.default[0]", '"10.0f"', "cu130"),
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ Called with float64 tensors these give the values to compare with.
 
 from fusedops.reference.copy_async import copy_async, copy_async_out
 from fusedops.reference.edge_enhance import edge_enhance, edge_enhance_backward
+from fusedops.reference.matmul import matmul
 from fusedops.reference.nms import batched_nms, nms
 from fusedops.reference.pointwise import (
     affine,
@@ -24,6 +25,7 @@ __all__ = [
     "copy_async_out",
     "edge_enhance",
     "edge_enhance_backward",
+    "matmul",
     "nms",
     "scale_clamp_add",
     "scale_clamp_add_backward",

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from fusedops.testing import copy_async, edge_enhance, nms, pointwise
+from fusedops.testing import copy_async, edge_enhance, matmul, nms, pointwise
 from fusedops.testing._base import DTYPES, TOLERANCES, Device, ErrorSample, Operator, Sample
 
 __all__ = [
@@ -23,9 +23,8 @@ __all__ = [
     "samples",
 ]
 
-OPERATORS = {
-    operator.name: operator for module in (pointwise, edge_enhance, copy_async, nms) for operator in module.OPERATORS
-}
+_MODULES = (pointwise, copy_async, edge_enhance, matmul, nms)
+OPERATORS = {operator.name: operator for module in _MODULES for operator in module.OPERATORS}
 
 
 def samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:

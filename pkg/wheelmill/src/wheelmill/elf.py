@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,12 +18,22 @@ from wheelmill.errors import GateError
 from wheelmill.image import DYN, Image
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
     from wheelmill.fatbin import Buffer
 
 WEAK = 2
 REGISTERS_DEVICE_CODE = "__cudaRegisterFatBinary"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Units:
+    """How many of a library's compiled units hold device code for those targets, and for no others."""
+
+    sass: tuple[str, ...]
+    ptx: tuple[str, ...]
+    count: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,6 +61,7 @@ class Library:
     ptx_isa: tuple[int, int] | None = None
     relocatable: bool = False
     device_entries: int = 0
+    units: tuple[Units, ...] = ()
     exec_stack: bool = False
     relro: bool = True
     program: bool = False
@@ -65,21 +77,26 @@ def exported(path: Path) -> frozenset[str]:
             raise _unreadable(path.name, error) from error
 
 
-def _device(image: Image) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None, int]:
-    """(SASS, PTX, newest PTX ISA, number of entries) of every fatbin section."""
+def _device(image: Image) -> tuple[tuple[Units, ...], tuple[int, int], int]:
+    """(units by their targets, newest PTX ISA, number of entries) of every fatbin section."""
     count = 0
-    targets: dict[int, set[str]] = {fatbin.SASS: set(), fatbin.PTX: set()}
+    targets: dict[int, tuple[set[str], set[str]]] = {}
     isa = (0, 0)
     for section in image.sections:
         if section.name in fatbin.SECTIONS:
             image.within(section.offset, section.size)
             for entry in fatbin.entries(image.data, section.offset, section.offset + section.size):
                 count += 1
-                if entry.kind in targets:
-                    targets[entry.kind].add(entry.target)
+                if entry.kind in (fatbin.SASS, fatbin.PTX):
+                    sass, ptx = targets.setdefault(entry.fatbin, (set(), set()))
+                    (sass if entry.kind == fatbin.SASS else ptx).add(entry.target)
                     isa = max(isa, entry.isa)
-    sass, ptx = (tuple(sorted(targets[kind], key=fatbin.sm_order)) for kind in (fatbin.SASS, fatbin.PTX))
-    return sass, ptx, isa if ptx else None, count
+    kinds = Counter((_ordered(sass), _ordered(ptx)) for sass, ptx in targets.values())
+    return tuple(Units(sass=sass, ptx=ptx, count=units) for (sass, ptx), units in kinds.items()), isa, count
+
+
+def _ordered(targets: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(set(targets), key=fatbin.sm_order))
 
 
 def parse(data: Buffer, name: str) -> Library:
@@ -88,7 +105,9 @@ def parse(data: Buffer, name: str) -> Library:
     symbols = list(image.symbols(defined=b"Py"))
     names, versions = image.version_needs()
     undefined = [symbol for symbol in symbols if not symbol.defined]
-    sass, ptx, isa, count = _device(image)
+    units, isa, count = _device(image)
+    sass = _ordered(target for unit in units for target in unit.sass)
+    ptx = _ordered(target for unit in units for target in unit.ptx)
     if not (sass or ptx) and any(symbol.name == REGISTERS_DEVICE_CODE for symbol in undefined) and image.stripped:
         raise ValueError("it registers device code, and its section table, which says where that lies, is gone")
     return Library(
@@ -104,8 +123,9 @@ def parse(data: Buffer, name: str) -> Library:
         versions=versions,
         weak=tuple(symbol.name for symbol in undefined if symbol.bind == WEAK),
         entry_points=tuple(s.name for s in symbols if s.defined and s.name.startswith(("PyInit_", "PyModExport_"))),
-        ptx_isa=isa,
+        ptx_isa=isa if ptx else None,
         device_entries=count,
+        units=units,
         relocatable=any(section.name == fatbin.SECTIONS[1] for section in image.sections),
         exec_stack=image.exec_stack,
         relro=image.relro,

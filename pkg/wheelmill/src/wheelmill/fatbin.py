@@ -31,8 +31,12 @@ _CONTENT = re.compile(rb"[^\0]")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Entry:
-    """One entry: `target` is the SM number with its suffix, such as `90a`; `isa` the PTX ISA of a PTX entry."""
+    """One entry: `target` is the SM number with its suffix, such as `90a`; `isa` the PTX ISA of a PTX entry.
 
+    `fatbin` is where the fatbin that holds it begins: the compiler writes one for each unit.
+    """
+
+    fatbin: int
     kind: int
     target: str
     isa: tuple[int, int]
@@ -66,7 +70,8 @@ def entries(data: Buffer, start: int, end: int) -> Iterator[Entry]:
             if not SM_LOWEST <= sm <= SM_HIGHEST:
                 raise ValueError(f"the fatbin entry at offset {entry} is for SM {sm}, which is none")
             suffix = "a" if flags & ARCHITECTURE_SPECIFIC else "f" if flags & FAMILY else ""
-            yield Entry(kind=kind, target=f"{sm}{suffix}", isa=(major, minor) if kind == PTX else (0, 0))
+            isa = (major, minor) if kind == PTX else (0, 0)
+            yield Entry(fatbin=at, kind=kind, target=f"{sm}{suffix}", isa=isa)
             entry += head + payload
 
 

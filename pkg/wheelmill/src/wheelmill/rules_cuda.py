@@ -14,7 +14,7 @@ from wheelmill.rules_platform import GPU_CODE, hosted
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from wheelmill.elf import Library
+    from wheelmill.elf import Library, Units
     from wheelmill.rules_plan import Expected
     from wheelmill.wheelfacts import WheelFacts
 
@@ -50,6 +50,7 @@ def findings(facts: WheelFacts, expected: Expected) -> Iterator[Finding]:
     for library in device:
         yield from _ptx(library, label(facts, expected), expected)
         yield from _reading(facts, library)
+        yield from _units(library)
         if expected.wheel is not None:
             yield from _asked(library, expected.wheel.sm)
         elif library.path in {one.path for one in _together(libraries)}:
@@ -197,7 +198,27 @@ def _reach(library: Library, expected: Expected) -> Iterator[Finding]:
         yield found("ptx-none", library.path, newest=highest)
 
 
-def _serves(library: Library, target: int) -> bool:
+def _units(library: Library) -> Iterator[Finding]:
+    """Units that lack a target which the library has in others: its list of targets is not theirs."""
+    targets = sorted(_plain((*library.sass, *library.ptx)))
+    lacking = {
+        unit: missing
+        for unit in library.units
+        if (missing := [sm for sm in targets if not _serves(unit, sm) and f"{sm}a" not in (*unit.sass, *unit.ptx)])
+    }
+    if lacking:
+        unit, missing = max(lacking.items(), key=lambda item: len(item[1]))
+        yield found(
+            "units-differ",
+            library.path,
+            count=sum(one.count for one in lacking),
+            units=sum(one.count for one in library.units),
+            have=listing((*unit.sass, *(f"{target} (PTX)" for target in unit.ptx))),
+            missing=listing(map(str, missing)),
+        )
+
+
+def _serves(library: Library | Units, target: int) -> bool:
     return any(one // 10 == target // 10 and one <= target for one in _plain(library.sass)) or any(
         one <= target for one in _plain(library.ptx)
     )

@@ -21,22 +21,25 @@ def sm_of(matrix: Matrix, facts: Facts, cuda: str, torches: Iterable[str]) -> tu
     """The targets of a wheel that serves `torches`, ascending; empty for cpu.
 
     `all` and `all-major` span the targets that the toolkit compiles for and that the torch builds served
-    have kernels for; where no list of those is known, the toolkit's alone. Expects a checked matrix.
+    have kernels for; where no list of those is known, the toolkit's alone. Targets of one architecture or
+    family may stand beside them (`[all-major, 9.0a]`). Expects a checked matrix.
     """
     if cuda == "cpu":
         return ()
     words = matrix.sm[_key(matrix, cuda)]
+    named = [target for word in words for target in _named(facts, word)]
     if spans(matrix, cuda):
         toolkit = facts.cuda[cuda].sm
         known = {target.name for torch in torches for target in facts.torch[torch].sm.get(cuda, ())}
         both = [target for target in toolkit if target.name in known] if known else list(toolkit)
-        return arch.all_of(both) if words[0] == "all" else arch.all_major(both)
-    return arch.merge(target for word in words for target in _named(facts, word))
+        whole = arch.all_of(both) if "all" in words else arch.all_major(both)
+        named += filter(None, map(arch.parse, whole))
+    return arch.merge(named)
 
 
 def spans(matrix: Matrix, cuda: str) -> bool:
-    """Whether the targets for `cuda` are `all` or `all-major`, and so depend on what torch has."""
-    return cuda != "cpu" and matrix.sm[_key(matrix, cuda)][0] in _SETS
+    """Whether the targets for `cuda` hold `all` or `all-major`, and so depend on what torch has."""
+    return cuda != "cpu" and any(word in _SETS for word in matrix.sm[_key(matrix, cuda)])
 
 
 def unknown_sm(facts: Facts, cuda: str, torches: Iterable[str]) -> tuple[str, ...]:
@@ -50,7 +53,8 @@ def check_sm(matrix: Matrix, facts: Facts) -> list[Problem]:
     for key, words in matrix.sm.items():
         for position, word in enumerate(words):
             at = f"sm.{key}[{position}]" if f"sm.{key}[{position}]" in matrix.lines else f"sm.{key}"
-            wrong = _wrong_word(facts, word, alone=len(words) == 1)
+            others = map(arch.parse, (*words[:position], *words[position + 1 :]))
+            wrong = _wrong_word(facts, word, whole=all(other is not None and other.suffix for other in others))
             if wrong is not None:
                 found.append(_problem(matrix, at, *wrong))
                 continue
@@ -71,15 +75,16 @@ def _named(facts: Facts, word: str) -> list[arch.Arch]:
     return [target for target in map(arch.parse, words) if target is not None]
 
 
-def _wrong_word(facts: Facts, word: str, *, alone: bool) -> tuple[str, str] | None:
-    """What is wrong with the word whatever the toolkit, and the remedy."""
+def _wrong_word(facts: Facts, word: str, *, whole: bool) -> tuple[str, str] | None:
+    """What is wrong with the word whatever the toolkit, and the remedy. `whole`: nothing beside it is in a set."""
     if word == "native":
         return (
             "native means the GPU of the machine that builds, so the wheel would depend on the machine.",
             'Name the targets, such as "8.0" or "9.0+PTX", or write all-major.',
         )
     if word in _SETS:
-        return None if alone else (f"{word} stands for a whole list.", "Give it alone, or list the targets.")
+        remedy = "Give it alone, or with targets such as 9.0a, which it does not hold, or list the targets."
+        return None if whole else (f"{word} stands for a whole list.", remedy)
     if word in facts.arch_names or arch.parse(word) is not None:
         return None
     known = [*_SETS, *facts.arch_names, *_every_target(facts)]
