@@ -7,7 +7,8 @@ load_library()
 # Each module registers its operator's Python side, which needs the library's schemas.
 from fusedops.affine import affine  # noqa: E402
 from fusedops.clip_add import clip_add  # noqa: E402
+from fusedops.local_attention import local_attention  # noqa: E402
 from fusedops.scale_clamp_add import scale_clamp_add  # noqa: E402
 from fusedops.vector_add import vector_add  # noqa: E402
 
-__all__ = ["affine", "clip_add", "scale_clamp_add", "vector_add"]
+__all__ = ["affine", "clip_add", "local_attention", "scale_clamp_add", "vector_add"]

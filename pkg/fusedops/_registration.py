@@ -6,6 +6,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from fusedops._autograd import _library
+
 
 def check_like(op: str, argument: str, tensor: Tensor, like_argument: str, like: Tensor) -> None:
     """Raises RuntimeError where the compiled kernels would, in a fake kernel of `op`."""
@@ -40,3 +42,45 @@ def register_pointwise_vmap(name: str, op: Callable[..., Tensor], tensors: int) 
         return op(*batched, *args[tensors:]), 0
 
     torch.library.register_vmap(name, rule)
+
+
+def register_folding_vmap(name: str, op: Callable[..., tuple[Tensor, ...]]) -> None:
+    """Gives the operator `name`, whose tensors all begin with a batch, a rule: vmap's becomes part of it.
+
+    torch 2.4 has no `register_vmap`; there vmap falls back to a loop over the batch.
+    """
+    if not hasattr(torch.library, "register_vmap"):
+        return
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[tuple[Tensor, ...], tuple[int, ...]]:
+        def fold(arg: Any, dim: int | None) -> Any:
+            if not isinstance(arg, Tensor):
+                return arg
+            batched = arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+            return batched.flatten(0, 1)
+
+        dims = (*in_dims, *(None for _ in args[len(in_dims) :]))
+        results = op(*(fold(arg, dim) for arg, dim in zip(args, dims, strict=True)))
+        return tuple(result.unflatten(0, (info.batch_size, result.shape[0] // info.batch_size)) for result in results), (0,) * len(results)
+
+    torch.library.register_vmap(name, rule)
+
+
+def register_lower_precision(op: Any, tensors: int) -> None:
+    """Under autocast, the first `tensors` arguments of the overload `op` are cast to its dtype, float64 apart."""
+    keys = {device: getattr(torch._C.DispatchKey, f"Autocast{device.upper()}") for device in ("cpu", "cuda")}  # noqa: SLF001
+    excluded = torch._C.DispatchKeySet(keys["cpu"]) | torch._C.DispatchKeySet(keys["cuda"])  # noqa: SLF001
+
+    def rule(device: str) -> Callable[..., Any]:
+        def cast(arg: Tensor) -> Tensor:
+            eligible = arg.is_floating_point() and arg.dtype != torch.float64
+            return arg.to(torch.get_autocast_dtype(device)) if eligible else arg
+
+        def kernel(*args: Any) -> Any:
+            with torch._C._ExcludeDispatchKeyGuard(excluded):  # noqa: SLF001
+                return op(*(cast(arg) for arg in args[:tensors]), *args[tensors:])
+
+        return kernel
+
+    for device in keys:
+        _library.impl(op, rule(device), f"Autocast{device.upper()}")
