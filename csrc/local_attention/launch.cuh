@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#include "local_attention/local_attention.h"
+
+namespace fusedops {
+
+inline void check_attention_launch(cudaError_t error) {
+  if (error != cudaSuccess) {
+    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
+                             cudaGetErrorString(error));
+  }
+}
+
+/// Where block number `block` of `size` rows a block is: blocks of one matrix follow each other, and
+/// so share in the L2 cache the columns that neighbours meet.
+struct AttentionPlace {
+  std::int64_t batch, head, first;
+
+  __device__ AttentionPlace(const LocalAttention& call, std::int64_t block, int size) {
+    const std::int64_t blocks = (call.rows + size - 1) / size;
+    const std::int64_t matrix = block / blocks;
+    batch = matrix / call.heads;
+    head = matrix - batch * call.heads;
+    first = (block - matrix * blocks) * size;
+  }
+};
+
+/// Calls `launch(grid, first_block)` until every block of `size` rows is in a grid.
+template <class F>
+void attention_grids(const LocalAttention& call, int size, const F& launch) {
+  constexpr std::int64_t most = 1 << 30;
+  const std::int64_t blocks = call.batches * call.heads * ((call.rows + size - 1) / size);
+  for (std::int64_t first = 0; first < blocks; first += most) {
+    launch(static_cast<unsigned>(blocks - first < most ? blocks - first : most), first);
+    check_attention_launch(cudaGetLastError());
+  }
+}
+
+}  // namespace fusedops
