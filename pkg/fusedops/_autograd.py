@@ -14,7 +14,6 @@ from torch import Tensor
 try:
     from torch._C import (
         _after_autograd_keyset,
-        _any_requires_grad,
         _are_functorch_transforms_active,
         _AutoDispatchBelowAutograd,
         _is_any_autocast_enabled,
@@ -23,6 +22,14 @@ try:
     from torch.autograd.function import _SingleLevelFunction
 except ImportError:
     _SingleLevelFunction = None
+
+try:
+    from torch._C import _any_requires_grad
+except ImportError:  # torch 2.4
+
+    def _any_requires_grad(*args: Any) -> bool:
+        return any(isinstance(arg, Tensor) and arg.requires_grad for arg in args)
+
 
 _library = torch.library.Library("fusedops", "FRAGMENT")
 
@@ -80,7 +87,8 @@ def _formulas(op: Any, backward: Backward, setup_context: SetupContext) -> tuple
 
     def keyed_forward(ctx: Any, *args: Any) -> Any:
         inputs, keyset = args[:-1], args[-1]
-        with _AutoDispatchBelowAutograd():
+        # An autograd function's forward has gradients off, which are for the levels below to record.
+        with torch.set_grad_enabled(_are_functorch_transforms_active()), _AutoDispatchBelowAutograd():
             output = op.redispatch(keyset & _after_autograd_keyset, *inputs)
         setup_context(ctx, inputs, output)
         return output
