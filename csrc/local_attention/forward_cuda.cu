@@ -10,7 +10,7 @@ struct Forward {
   static constexpr int fragments = Dim <= 64 ? 2 : 1;
   static constexpr int rows = 16 * fragments * kMmaWarps;
   static constexpr int columns = 64;
-  static constexpr int blocks_an_sm = Dim <= 64 ? 2 : 1;
+  static constexpr int blocks_an_sm = 2;
   /// Queries, then two stages of keys and of values.
   static constexpr int shared_bytes = (rows + 4 * columns) * kTileStride<Dim> * 2;
 };

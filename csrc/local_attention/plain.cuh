@@ -92,12 +92,13 @@ __device__ T warp_sum(T value) {
   return value;
 }
 
+/// Of the numbers: NaN only where every lane has it. The same in each lane, as branches ask.
 template <class T>
 __device__ T warp_greatest(T value) {
 #pragma unroll
   for (int lane = 16; lane > 0; lane /= 2) {
     const T other = __shfl_xor_sync(0xFFFFFFFFu, value, lane);
-    value = other > value ? other : value;
+    value = other > value || value != value ? other : value;
   }
   return value;
 }
@@ -172,8 +173,9 @@ __device__ void forward(const LocalAttention& call, std::int64_t b, std::int64_t
   }
 #pragma unroll
   for (int r = 0; r < rows; ++r) {
+    const T lanes = warp_sum(total[r]);
     // Without a finite score, -inf - -inf: NaN, as from softmax.
-    const T sum = most[r] == -infinity ? most[r] - most[r] : warp_sum(total[r]);
+    const T sum = most[r] == -infinity ? most[r] - most[r] : lanes;
     if (row + r < call.rows) {
       store<Storage>(call.out, b, h, row + r, sums[r], 1 / sum, call.dim);
       if (threadIdx.x % 32 == 0) {
