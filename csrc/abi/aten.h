@@ -2,7 +2,6 @@
 
 #include <ATen/TensorIterator.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/matmul.h>
@@ -13,7 +12,6 @@
 #include <c10/cuda/CUDAStream.h>
 #endif
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <tuple>
@@ -130,17 +128,6 @@ inline Tensor argsort_descending(const Tensor& t) {
 }
 inline Tensor matmul(const Tensor& a, const Tensor& b) {
   return at::matmul(a, b);
-}
-
-template <std::size_t Results, class... Args>
-std::array<Tensor, Results> dispatch(const char* op, const Args&... args) {
-  std::vector<c10::IValue> stack{c10::IValue(args)...};
-  c10::Dispatcher::singleton().findSchemaOrThrow(op, "").callBoxed(&stack);
-  std::array<Tensor, Results> results;
-  for (std::size_t i = 0; i < Results; ++i) {
-    results[i] = stack[i].toTensor();
-  }
-  return results;
 }
 
 /// at::parallel_for is compiled into its caller and would tie this library to an OpenMP runtime,

@@ -6,7 +6,6 @@
 #include <torch/csrc/stable/ops.h>
 #include <torch/csrc/stable/tensor.h>
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -132,18 +131,6 @@ inline Tensor argsort_descending(const Tensor& t) {
 }
 inline Tensor matmul(const Tensor& a, const Tensor& b) {
   return torch::stable::matmul(a, b);
-}
-
-template <std::size_t Results, class... Args>
-std::array<Tensor, Results> dispatch(const char* op, const Args&... args) {
-  using torch::stable::detail::from;
-  std::array<StableIValue, std::max(Results, sizeof...(Args))> stack{from(args)...};
-  TORCH_ERROR_CODE_CHECK(torch_call_dispatcher(op, "", stack.data(), TORCH_ABI_VERSION));
-  std::array<Tensor, Results> results;
-  for (std::size_t i = 0; i < Results; ++i) {
-    results[i] = torch::stable::detail::to<Tensor>(stack[i]);
-  }
-  return results;
 }
 
 template <class F>

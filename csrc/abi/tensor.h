@@ -21,7 +21,6 @@
 //   parallel_over(out, grain, f)    f(begin, end) over the elements of `out`, which lie densely, on
 //                                   torch's threads, `grain` elements or more a call
 //   parallel_for(n, f)              f(begin, end) over the pieces of work 0 to n - 1, the same way
-//   dispatch<Results>(op, args...)  calls the operator "namespace::name", whose results are tensors
 //   FUSEDOPS_LIBRARY(m)             m.def(schema) adds operators to torch.ops.fusedops
 //   FUSEDOPS_LIBRARY_IMPL(key, m)   m.impl(name, FUSEDOPS_BOX(function)) gives them kernels
 namespace fusedops::abi {

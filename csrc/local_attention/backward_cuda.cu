@@ -130,8 +130,8 @@ __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_
   Storage* column2_tiles = column_tiles + 2 * Tiles::columns * stride;
   float* column_values = reinterpret_cast<float*>(shared + Tiles::tiles_bytes);
 
-  const AttentionPlace at(call, first_block + blockIdx.x, Tiles::rows);
-  const int first = static_cast<int>(at.first);
+  const AttentionPlace<int> at(call, first_block + blockIdx.x, Tiles::rows);
+  const int first = at.first;
   const int rows = static_cast<int>(call.rows);
   const int window = static_cast<int>(call.window);
   const int ahead = call.causal ? 0 : window;

@@ -145,8 +145,8 @@ __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
   Storage* keys = queries + Tiles::rows * stride;
   Storage* values = keys + 2 * Tiles::columns * stride;
 
-  const AttentionPlace at(call, first_block + blockIdx.x, Tiles::rows);
-  const int first = static_cast<int>(at.first);
+  const AttentionPlace<int> at(call, first_block + blockIdx.x, Tiles::rows);
+  const int first = at.first;
   const int rows = static_cast<int>(call.rows);
   const int before = static_cast<int>(call.window);
   const int after = call.causal ? 0 : before;
@@ -223,7 +223,8 @@ __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
         static_cast<float*>(call.lse)[(at.batch * call.heads + at.head) * call.rows + row] =
             running[f].most[half] * scale_log2 * kLn2 + logf(total);
       }
-      bad += row < rows ? total * 0.0f : 0.0f;
+      // Without a finite score the sum is 0.
+      bad += row < rows && !(total > 0) ? 1.0f : 0.0f;
       total = 1 / total;
     }
     bad += unfinished(running[f].out, warp_row + 16 * f, rows);

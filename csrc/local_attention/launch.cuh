@@ -18,16 +18,18 @@ inline void check_attention_launch(cudaError_t error) {
 }
 
 /// Where block number `block` of `size` rows a block is: blocks of one matrix follow each other, and
-/// so share in the L2 cache the columns that neighbours meet.
+/// so share in the L2 cache the columns that neighbours meet. With `Index` int it takes registers
+/// that some kernels do not have for std::int64_t.
+template <class Index>
 struct AttentionPlace {
-  std::int64_t batch, head, first;
+  Index batch, head, first;
 
   __device__ AttentionPlace(const LocalAttention& call, std::int64_t block, int size) {
     const std::int64_t blocks = (call.rows + size - 1) / size;
     const std::int64_t matrix = block / blocks;
-    batch = matrix / call.heads;
-    head = matrix - batch * call.heads;
-    first = (block - matrix * blocks) * size;
+    batch = static_cast<Index>(matrix / call.heads);
+    head = static_cast<Index>(matrix - batch * call.heads);
+    first = static_cast<Index>((block - matrix * blocks) * size);
   }
 };
 

@@ -9,7 +9,6 @@
 namespace fusedops {
 namespace {
 
-/// Row i of the result is softmax(scale * q[i] · k[j] for the j that i sees) · v.
 constexpr const char* kAttentionShape = "(B, H, S, D)";
 
 /// `t`, or a contiguous copy where its rows of D elements are not contiguous.
@@ -161,10 +160,9 @@ std::tuple<Tensor, Tensor, Tensor> local_attention_backward(
   return {dq, dk, dv};
 }
 
-/// Composed of the operator that keeps what a gradient needs, whose rules it so shares.
 Tensor local_attention(const Tensor& q, const Tensor& k, const Tensor& v, std::int64_t window,
                        bool causal, std::optional<double> scale) {
-  return abi::dispatch<2>("fusedops::local_attention_forward", q, k, v, window, causal, scale)[0];
+  return std::get<0>(local_attention_forward(q, k, v, window, causal, scale));
 }
 
 FUSEDOPS_LIBRARY(m) {
@@ -180,17 +178,15 @@ FUSEDOPS_LIBRARY(m) {
       "-> (Tensor dq, Tensor dk, Tensor dv)");
 }
 
-FUSEDOPS_LIBRARY_IMPL(CompositeImplicitAutograd, m) {
-  m.impl("local_attention", FUSEDOPS_BOX(local_attention));
-}
-
 FUSEDOPS_LIBRARY_IMPL(CPU, m) {
+  m.impl("local_attention", FUSEDOPS_BOX(local_attention));
   m.impl("local_attention_forward", FUSEDOPS_BOX(local_attention_forward));
   m.impl("local_attention_backward", FUSEDOPS_BOX(local_attention_backward));
 }
 
 #ifdef FUSEDOPS_WITH_CUDA
 FUSEDOPS_LIBRARY_IMPL(CUDA, m) {
+  m.impl("local_attention", FUSEDOPS_BOX(local_attention));
   m.impl("local_attention_forward", FUSEDOPS_BOX(local_attention_forward));
   m.impl("local_attention_backward", FUSEDOPS_BOX(local_attention_backward));
 }

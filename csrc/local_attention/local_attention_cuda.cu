@@ -11,7 +11,7 @@ __global__ void __launch_bounds__(plain::kThreads)
     forward_kernel(LocalAttention call, std::int64_t first_block) {
   using T = Compute<Storage>;
   __shared__ plain::Shared<T> shared;
-  const AttentionPlace at(call, first_block + blockIdx.x, plain::kRows<T>);
+  const AttentionPlace<std::int64_t> at(call, first_block + blockIdx.x, plain::kRows<T>);
   plain::forward<Storage>(call, at.batch, at.head, at.first, shared);
 }
 
@@ -20,7 +20,7 @@ __global__ void __launch_bounds__(plain::kThreads)
     backward_kernel(LocalAttention call, std::int64_t first_block) {
   using T = Compute<Storage>;
   __shared__ plain::Shared<T> shared;
-  const AttentionPlace at(call, first_block + blockIdx.x, plain::kRows<T>);
+  const AttentionPlace<std::int64_t> at(call, first_block + blockIdx.x, plain::kRows<T>);
   plain::backward<Storage, OfKeys>(call, at.batch, at.head, at.first, shared);
 }
 
@@ -29,9 +29,10 @@ bool has_tensor_cores(const LocalAttention& call) {
   check_attention_launch(cudaGetDevice(&device));
   check_attention_launch(
       cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  constexpr std::int64_t most = 1 << 30;
   const bool short_type = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
   return short_type && major >= 8 && std::isfinite(call.scale) && call.scale != 0 &&
-         call.rows <= (1 << 30);
+         call.rows <= most && call.batches <= most && call.heads <= most;
 }
 
 }  // namespace

@@ -88,6 +88,8 @@ def second_gradients(
     dq = scale Σ p e k, dk = scale Σ p e q, dv = Σ p grad. `tensors` are grad, q, k, v, out, lse, as
     independent of each other as backward takes them.
     """
+    if tensors[0].numel() == 0:
+        return tuple(torch.zeros_like(t) for t in (*tensors, tensors[-1]))
     dtypes = [t.dtype for t in tensors]
     wide = tensors[-1].dtype
     grad, q, k, v, out, lse = (t.to(wide) for t in tensors)

@@ -6,9 +6,10 @@ import torch
 from torch import Tensor
 
 from fusedops._attention_gradients import second_gradients
-from fusedops._autograd import register_autograd
+from fusedops._autograd import _library, register_autograd
 from fusedops._registration import check_like, register_folding_vmap, register_lower_precision
 
+_attention = torch.ops.fusedops.local_attention.default
 _forward = torch.ops.fusedops.local_attention_forward.default
 _backward = torch.ops.fusedops.local_attention_backward.default
 
@@ -61,6 +62,19 @@ def _like_rows(t: Tensor) -> Tensor:
 def _row_values(q: Tensor) -> Tensor:
     dtype = torch.float64 if q.dtype == torch.float64 else torch.float32
     return q.new_empty(q.shape[:3], dtype=dtype)
+
+
+@torch.library.register_fake("fusedops::local_attention")
+def _(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    window: int,
+    causal: bool = False,  # noqa: ARG001
+    scale: float | None = None,  # noqa: ARG001
+) -> Tensor:
+    _check("local_attention", q, k, v, window)
+    return _like_rows(q)
 
 
 @torch.library.register_fake("fusedops::local_attention_forward")
@@ -127,8 +141,15 @@ def _second_gradient(ctx: Any, *cotangents: Tensor) -> tuple[Tensor | None, ...]
     return (*gradients, None, None, None, toward_lse if grad_lse is not None else None)
 
 
+def _differentiable(*args: Any) -> Tensor:
+    """Gradients need the other output: here `local_attention` is the operator that gives both."""
+    return _forward(*args)[0]
+
+
 _call = register_autograd(_forward, _gradient, _save)
 _call_backward = register_autograd(_backward, _second_gradient, _save_twice)
-register_folding_vmap("fusedops::local_attention_forward", _forward)
-register_folding_vmap("fusedops::local_attention_backward", _backward)
-register_lower_precision(_forward, tensors=3)
+_library.impl(_attention, _differentiable, "Autograd")
+for _op in (_attention, _forward):
+    register_lower_precision(_op, tensors=3)
+for _op in (_attention, _forward, _backward):
+    register_folding_vmap(_op)
