@@ -114,8 +114,8 @@ __device__ inline void row_products(float (&sums)[2], const RowFragments<Storage
   }
 }
 
-/// dq and delta, or `OfKeys` dk and dv, of a block of rows, which is read once, and of what the rows
-/// meet. Weights are computed anew from lse.
+/// dq and delta, or `OfKeys` dk and dv, of a block of rows, which is read once, and of what the
+/// rows meet. Weights are computed anew from lse.
 template <class Storage, int Dim, bool OfKeys>
 __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_sm)
     attention_backward_kernel(LocalAttention call, std::int64_t first_block, bool vectors) {

@@ -83,8 +83,8 @@ __device__ inline void weigh(float (&s)[Columns / 8][4], Running<Dim>& running, 
 template <class Storage, int Dim>
 __device__ inline void meet_tile(const unsigned (&q)[Forward<Dim>::fragments][Dim / 16][4],
                                  const Storage* keys, const Storage* values,
-                                 Running<Dim> (&running)[Forward<Dim>::fragments],
-                                 float scale_log2, Mask mask, bool masked) {
+                                 Running<Dim> (&running)[Forward<Dim>::fragments], float scale_log2,
+                                 Mask mask, bool masked) {
   constexpr int fragments = Forward<Dim>::fragments;
   constexpr int columns = Forward<Dim>::columns;
   float s[fragments][columns / 8][4];
@@ -201,8 +201,7 @@ __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
     }
     const int last = column + Tiles::columns - 1;
     if (column <= warp_last + after && last >= warp_row - before) {
-      const bool masked =
-          column < warp_last - before || last > warp_row + after || last >= rows;
+      const bool masked = column < warp_last - before || last > warp_row + after || last >= rows;
       meet_tile<Storage, Dim>(q, keys + stage * Tiles::columns * stride,
                               values + stage * Tiles::columns * stride, running, scale_log2,
                               {warp_row, column, before, after, rows}, masked);

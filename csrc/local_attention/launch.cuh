@@ -17,9 +17,9 @@ inline void check_attention_launch(cudaError_t error) {
   }
 }
 
-/// Where block number `block` of `size` rows a block is: blocks of one matrix follow each other, and
-/// so share in the L2 cache the columns that neighbours meet. With `Index` int it takes registers
-/// that some kernels do not have for std::int64_t.
+/// Where block number `block` of `size` rows a block is: blocks of one matrix follow each other,
+/// and so share in the L2 cache the columns that neighbours meet. With `Index` int it takes
+/// registers that some kernels do not have for std::int64_t.
 template <class Index>
 struct AttentionPlace {
   Index batch, head, first;

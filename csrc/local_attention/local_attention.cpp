@@ -128,10 +128,12 @@ void check_row_values(const char* op, const char* argument, const Tensor& t, con
   }
 }
 
-std::tuple<Tensor, Tensor, Tensor> local_attention_backward(
-    const Tensor& grad, const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& out,
-    const Tensor& lse, std::int64_t window, bool causal, std::optional<double> scale,
-    std::optional<Tensor> grad_lse) {
+std::tuple<Tensor, Tensor, Tensor> local_attention_backward(const Tensor& grad, const Tensor& q,
+                                                            const Tensor& k, const Tensor& v,
+                                                            const Tensor& out, const Tensor& lse,
+                                                            std::int64_t window, bool causal,
+                                                            std::optional<double> scale,
+                                                            std::optional<Tensor> grad_lse) {
   const char* op = "local_attention_backward";
   check_attention(op, q, k, v, window);
   check_like(op, "grad", grad, "q", q);

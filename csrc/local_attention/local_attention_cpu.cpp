@@ -8,7 +8,8 @@ namespace {
 template <class T>
 struct Workspace {
   explicit Workspace(int dim)
-      : width(padded(dim, Lanes<T>::count)), buffer(10 * kTile * kAttentionDim + 2 * kTile * kTile) {
+      : width(padded(dim, Lanes<T>::count)),
+        buffer(10 * kTile * kAttentionDim + 2 * kTile * kTile) {
     T* next = buffer.data();
     for (T** part : {&row, &row2, &column, &column2, &turned, &turned2, &sum, &sum2}) {
       *part = next;
@@ -57,9 +58,11 @@ T dot(const Storage* a, const Storage* b, int dim) {
   return sum;
 }
 
-/// One row, number by number: in a product of tiles a NaN reaches rows that do not see it, as 0 · NaN.
+/// One row, number by number: in a product of tiles a NaN reaches rows that do not see it, as 0 ·
+/// NaN.
 template <class Storage, class T>
-void forward_row(const LocalAttention& call, const AttentionBlock& block, std::int64_t row, T* out) {
+void forward_row(const LocalAttention& call, const AttentionBlock& block, std::int64_t row,
+                 T* out) {
   const auto q = call.q.matrix<Storage>(block.batch, block.head) + row * call.q.row;
   const auto k = call.k.matrix<Storage>(block.batch, block.head);
   const auto v = call.v.matrix<Storage>(block.batch, block.head);
@@ -96,22 +99,18 @@ FUSEDOPS_INLINE void softmax_tile(const LocalAttention& call, const AttentionBlo
   for (int r = 0; r < block.count; ++r) {
     T* weights = work.weights + r * kTile;
     const Seen one = seen(keys, block.first + r, column, columns);
-    T greatest = most[r];
-    for (int j = one.first; j < one.last; ++j) {
-      weights[j] *= scale;
-      greatest = weights[j] > greatest ? weights[j] : greatest;
-    }
-    const T shift = greatest == -std::numeric_limits<T>::infinity() ? T(0) : greatest;
+    constexpr T infinity = std::numeric_limits<T>::infinity();
+    const T outside = scale < 0 ? infinity : -infinity;
+    std::fill(weights, weights + one.first, outside);
+    std::fill(weights + std::max(one.first, one.last), weights + kTile, outside);
+    const T tile_most = scale_and_find_greatest(weights, scale);
+    const T greatest = tile_most > most[r] ? tile_most : most[r];
+    const T shift = greatest == -infinity ? T(0) : greatest;
     const T factor = exponential(most[r] - shift);
-    T sum = 0;
-    for (int j = one.first; j < one.last; ++j) {
+    for (int j = 0; j < kTile; ++j) {
       weights[j] = exponential(weights[j] - shift);
     }
-    for (int j = one.first; j < one.last; ++j) {
-      sum += weights[j];
-    }
-    std::fill(weights, weights + std::min(one.first, kTile), T(0));
-    std::fill(weights + std::max(one.first, one.last), weights + kTile, T(0));
+    const T sum = sum_of_tile(weights);
     total[r] = total[r] * factor + sum;
     most[r] = greatest;
     for (int d = 0; d < work.width; ++d) {

@@ -27,8 +27,7 @@ __global__ void __launch_bounds__(plain::kThreads)
 bool has_tensor_cores(const LocalAttention& call) {
   int device = 0, major = 0;
   check_attention_launch(cudaGetDevice(&device));
-  check_attention_launch(
-      cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  check_attention_launch(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   constexpr std::int64_t most = 1 << 30;
   const bool short_type = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
   return short_type && major >= 8 && std::isfinite(call.scale) && call.scale != 0 &&

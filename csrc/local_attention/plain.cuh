@@ -39,8 +39,7 @@ __device__ void load(T (&to)[Count][Width], const Storage* from, std::int64_t st
   for (int i = threadIdx.x; i < Count * width; i += kThreads) {
     const int row = i / width;
     const int d = i % width;
-    to[row][d] =
-        first + row < end && d < dim ? widen(from[(first + row) * stride + d]) : T(0);
+    to[row][d] = first + row < end && d < dim ? widen(from[(first + row) * stride + d]) : T(0);
   }
 }
 
@@ -185,8 +184,8 @@ __device__ void forward(const LocalAttention& call, std::int64_t b, std::int64_t
   }
 }
 
-/// As `forward`, dq of rows that are queries, or `OfKeys` dk and dv of rows that are keys. The first
-/// writes delta too, which the second reads.
+/// As `forward`, dq of rows that are queries, or `OfKeys` dk and dv of rows that are keys. The
+/// first writes delta too, which the second reads.
 template <class Storage, bool OfKeys>
 __device__ void backward(const LocalAttention& call, std::int64_t b, std::int64_t h,
                          std::int64_t first, Shared<Compute<Storage>>& shared) {
@@ -210,7 +209,8 @@ __device__ void backward(const LocalAttention& call, std::int64_t b, std::int64_
   T sums[rows][kParts], sums2[rows][kParts], slopes[rows], weights[rows], row_lse[rows],
       row_delta[rows];
   __syncthreads();
-  load(shared.rows[0], row_tensor.matrix<Storage>(b, h), row_tensor.row, first, call.rows, call.dim);
+  load(shared.rows[0], row_tensor.matrix<Storage>(b, h), row_tensor.row, first, call.rows,
+       call.dim);
   load(shared.rows[1], row2_tensor.matrix<Storage>(b, h), row2_tensor.row, first, call.rows,
        call.dim);
   __syncthreads();
@@ -229,8 +229,7 @@ __device__ void backward(const LocalAttention& call, std::int64_t b, std::int64_
       }
       const T* grad_lse = static_cast<const T*>(call.grad_lse);
       row_lse[r] = lse[row + r];
-      row_delta[r] =
-          warp_sum(product) - (grad_lse == nullptr ? T(0) : grad_lse[values + row + r]);
+      row_delta[r] = warp_sum(product) - (grad_lse == nullptr ? T(0) : grad_lse[values + row + r]);
       if (lane == 0) {
         delta[row + r] = row_delta[r];
       }

@@ -51,8 +51,8 @@ FUSEDOPS_INLINE void multiply_block(const T* a, int a_stride, const T* b, int b_
   }
   for (int k = 0; k < depth; ++k) {
     for (int n = 0; n < Vectors; ++n) {
-      const Vector right = *reinterpret_cast<const Unaligned*>(b + k * b_stride +
-                                                               n * Lanes<T>::count);
+      const Vector right =
+          *reinterpret_cast<const Unaligned*>(b + k * b_stride + n * Lanes<T>::count);
       for (int r = 0; r < 4; ++r) {
         sum[r][n] += a[r * a_stride + k] * right;
       }
@@ -112,11 +112,12 @@ FUSEDOPS_INLINE double exponential(double x) {
   return std::exp(x);
 }
 
-/// e^x to two units in the last place, without a branch or a call, so that loops of it are vectors:
-/// 2^n times a polynomial of what is left. Coefficients of Cephes' expf
+/// e^x to two units in the last place, 0 below 2^-125, without a branch or a call, so that loops of
+/// it are vectors: 2^n times a polynomial of what is left. Coefficients of Cephes' expf
 /// (https://www.netlib.org/cephes/).
 FUSEDOPS_INLINE float exponential(float x) {
-  const float low = x < -104.0f ? -104.0f : x;
+  constexpr float least = -86.6f;
+  const float low = x < least ? least : x;
   const float bounded = low > 89.0f ? 89.0f : low;
   const float shifted = bounded * 1.44269504f + 0x1.8p23f;
   const float n = shifted - 0x1.8p23f;
@@ -128,11 +129,44 @@ FUSEDOPS_INLINE float exponential(float x) {
   y = y * r + 1.6666665459e-1f;
   y = y * r + 5.0000001201e-1f;
   y = (y * r) * r + r + 1.0f;
-  // The last place of `shifted` counts ones. Two factors, as 2^n may be no normal number.
-  const auto power = static_cast<std::int32_t>(bits_of(shifted)) - 0x4B400000;
-  const std::int32_t half = power >> 1;
-  return y * float_of(static_cast<std::uint32_t>(half + 127) << 23) *
-         float_of(static_cast<std::uint32_t>(power - half + 127) << 23);
+  // The last place of `shifted` counts ones. Half the power, as 2^128 is no number.
+  const std::uint32_t power = bits_of(shifted) - 0x4B400000u + 126u;
+  const float value = y * float_of(power << 23) * 2.0f;
+  return x < least ? 0.0f : value;
+}
+
+/// The greatest of kTile numbers times `scale`, which they become; a NaN is not counted.
+template <class T>
+FUSEDOPS_INLINE T scale_and_find_greatest(T* x, T scale) {
+  using Vector = typename Lanes<T>::type;
+  constexpr int lanes = Lanes<T>::count;
+  Vector most = Vector{} - std::numeric_limits<T>::infinity();
+  for (int j = 0; j < kTile; j += lanes) {
+    auto& part = *reinterpret_cast<typename Lanes<T>::unaligned*>(x + j);
+    const Vector scaled = part * scale;
+    part = scaled;
+    most = scaled > most ? scaled : most;
+  }
+  T greatest = most[0];
+  for (int lane = 1; lane < lanes; ++lane) {
+    greatest = most[lane] > greatest ? most[lane] : greatest;
+  }
+  return greatest;
+}
+
+template <class T>
+FUSEDOPS_INLINE T sum_of_tile(const T* x) {
+  using Vector = typename Lanes<T>::type;
+  constexpr int lanes = Lanes<T>::count;
+  Vector total = {};
+  for (int j = 0; j < kTile; j += lanes) {
+    total += *reinterpret_cast<const typename Lanes<T>::unaligned*>(x + j);
+  }
+  T sum = 0;
+  for (int lane = 0; lane < lanes; ++lane) {
+    sum += total[lane];
+  }
+  return sum;
 }
 
 /// Whether every one of `count` numbers is finite.

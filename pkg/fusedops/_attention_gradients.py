@@ -133,9 +133,7 @@ def _of_keys(queries: _Queries, keys: _Keys, window: int, causal: bool, scale: f
     """Gradients of k and v."""
     band = _band(queries.q, 0 if causal else window, window)
     rows, columns = _map(band.blocks, keys), _map(band.spans, queries)
-    across = _Queries(
-        q=columns.q, grad=columns.grad, a=columns.a, lse=columns.lse.mT, delta=columns.delta.mT
-    )
+    across = _Queries(q=columns.q, grad=columns.grad, a=columns.a, lse=columns.lse.mT, delta=columns.delta.mT)
     p, e, w, u = _pairs(across, rows, lambda query, key: key @ query.mT, band, scale)
     toward_k = scale * ((p * (e * w + u)) @ columns.q + (p * e) @ columns.a)
     return band.rejoin(toward_k), band.rejoin((p * w) @ columns.grad)
@@ -148,7 +146,7 @@ def _map(function: Callable[[Tensor], Tensor], side: Side) -> Side:
 def _pairs(
     queries: _Queries, keys: _Keys, product: Callable[[Tensor, Tensor], Tensor], band: _Band, scale: float
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """p and e, and what the cotangents give: w of p·e and u of p."""
+    """Of each pair p and e, and what the cotangents give: w of p·e and u of p."""
     scores = scale * product(queries.q, keys.k) - queries.lse
     p = scores.masked_fill(band.unseen(scores.device), -math.inf).exp()
     e = product(queries.grad, keys.v) - queries.delta

@@ -58,7 +58,7 @@ def test_second_gradients_over_many_blocks(device: str) -> None:
     tensors = [t.requires_grad_() for t in heads(1, 1, 75, 4, device=device)]
 
     def twice(attention: Callable[..., Tensor]) -> tuple[Tensor, ...]:
-        first = torch.autograd.grad(attention(*tensors, 7, True).square().sum(), tensors, create_graph=True)
+        first = torch.autograd.grad(attention(*tensors, 7, causal=True).square().sum(), tensors, create_graph=True)
         return torch.autograd.grad(sum(grad.sin().sum() for grad in first), tensors)
 
     torch.testing.assert_close(twice(fusedops.local_attention), twice(reference.local_attention))
@@ -103,7 +103,7 @@ def test_result_and_gradients_lie_as_their_inputs(device: str) -> None:
 
 
 def call(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    return fusedops.local_attention(q, k, v, 3, True)
+    return fusedops.local_attention(q, k, v, 3, causal=True)
 
 
 @pytest.mark.parametrize("dynamic", [False, True])
@@ -140,7 +140,7 @@ def test_vmap_and_func_grad(op: Callable[..., Tensor], device: str) -> None:
     shared = v[0]
 
     def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return op(q, k, v) if op is call else op(q, k, v, 3, True)
+        return op(q, k, v) if op is call else op(q, k, v, 3, causal=True)
 
     def loss(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return attend(q, k, v).square().sum()
@@ -162,7 +162,7 @@ def test_vmap_and_func_grad(op: Callable[..., Tensor], device: str) -> None:
     torch.testing.assert_close(torch.func.grad(slope)(q[0]), expected)
 
 
-@pytest.mark.parametrize("op", [call, lambda *t: torch.ops.fusedops.local_attention(*t, 3, True)])
+@pytest.mark.parametrize("op", [call, lambda *t: torch.ops.fusedops.local_attention(*t, 3, causal=True)])
 def test_autocast(op: Callable[..., Tensor], device: str) -> None:
     tensors = [t.requires_grad_() for t in heads(1, 2, 9, 8, device=device, dtype=torch.float32)]
     with torch.autocast(device, torch.bfloat16):

@@ -58,7 +58,7 @@ def _scale(q: Tensor, scale: float | None) -> float:
 
 
 def _seen(q: Tensor, window: int, causal: bool) -> Tensor:
-    """Whether query i sees key j, an S × S matrix."""
+    """Whether query i sees key j, a matrix of S rows."""
     at = torch.arange(q.shape[2], device=q.device)
     ahead = at - at.unsqueeze(1)
     return (ahead >= -window) & (ahead <= (0 if causal else window))
