@@ -4,15 +4,11 @@ namespace fusedops {
 namespace {
 
 /// A block's four warps have 16 rows each: queries, whose dq they sum over keys, or keys, whose dk
-/// and dv they sum over queries. A stage in shared memory is `columns` of the other kind; a warp
-/// takes `part` of them at a time, which is what its registers hold.
+/// and dv they sum over queries. A stage in shared memory is `columns` of the other kind.
 template <int Dim, bool OfKeys>
 struct Backward {
   static constexpr int rows = 16 * kMmaWarps;
   static constexpr int columns = 64;
-  static constexpr int part = Dim <= 64 ? 32 : 16;
-  /// Whether the rows' own fragments stay in registers.
-  static constexpr bool keep = Dim <= 64 || !OfKeys;
   static constexpr int blocks_an_sm = Dim <= 64 ? 3 : 2;
   /// Two tiles of rows, two stages of two tiles of columns and of two numbers a column.
   static constexpr int tiles_bytes = (2 * rows + 4 * columns) * kTileStride<Dim> * 2;
@@ -122,7 +118,11 @@ __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_
 #if __CUDA_ARCH__ >= 800
   using Tiles = Backward<Dim, OfKeys>;
   constexpr int stride = kTileStride<Dim>;
-  constexpr int part = Tiles::part;
+  // Columns that a warp takes at a time: what its registers hold.
+  constexpr int part = Dim <= 64 ? 32 : 16;
+  static_assert(Tiles::columns % part == 0);
+  // Whether the rows' own fragments stay in registers.
+  constexpr bool keep = Dim <= 64 || !OfKeys;
   extern __shared__ __align__(16) unsigned char shared[];
   Storage* row_tile = reinterpret_cast<Storage*>(shared);
   Storage* row2_tile = row_tile + Tiles::rows * stride;
@@ -181,8 +181,8 @@ __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_
   const int tile_row = static_cast<int>(threadIdx.x) / 32 * 16;
   const int warp_row = first + tile_row;
   const int warp_last = warp_row + 15;
-  const RowFragments<Storage, Dim, Tiles::keep> row_fragments(row_tile, tile_row);
-  const RowFragments<Storage, Dim, Tiles::keep> row2_fragments(row2_tile, tile_row);
+  const RowFragments<Storage, Dim, keep> row_fragments(row_tile, tile_row);
+  const RowFragments<Storage, Dim, keep> row2_fragments(row2_tile, tile_row);
   const float scale_log2 = static_cast<float>(call.scale) * kLog2e;
   float row_lse[2] = {}, row_delta[2] = {};
   if (!OfKeys) {

@@ -23,13 +23,10 @@ struct Running {
   float out[Dim / 8][4];
 };
 
-/// Which scores count, of the rows and columns of a warp's tile.
+/// Where a warp's scores are, and which of them count: columns [row - before, row + after] of a
+/// row, and none from `end` on.
 struct Mask {
   int first_row, first_column, before, after, end;
-
-  __device__ bool holds(int row, int column) const {
-    return column >= row - before && column <= row + after && column < end;
-  }
 };
 
 /// From scores to weights, in place, and what that changes of the rows.
@@ -44,7 +41,9 @@ __device__ inline void weigh(float (&s)[Columns / 8][4], Running<Dim>& running, 
       for (int e = 0; e < 4; ++e) {
         const int row = mask.first_row + lane / 4 + e / 2 * 8;
         const int column = mask.first_column + 8 * n + lane % 4 * 2 + e % 2;
-        s[n][e] = mask.holds(row, column) ? s[n][e] : -INFINITY;
+        const bool met =
+            column >= row - mask.before && column <= row + mask.after && column < mask.end;
+        s[n][e] = met ? s[n][e] : -INFINITY;
       }
     }
   }
