@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -98,12 +99,15 @@ FUSEDOPS_INLINE void load_rows(Compute<Storage>* to, int stride, const Storage* 
   }
 }
 
-/// The transpose of kTile rows: dim rows of kTile.
+/// The transpose of kTile rows: dim rows of kTile. By parts that stay in the first cache's few ways.
 template <class T>
 FUSEDOPS_INLINE void transpose(T* to, const T* from, int stride, int dim) {
-  for (int d = 0; d < dim; ++d) {
-    for (int r = 0; r < kTile; ++r) {
-      to[d * kTile + r] = from[r * stride + d];
+  constexpr int part = 8;
+  for (int r = 0; r < kTile; r += part) {
+    for (int d = 0; d < dim; ++d) {
+      for (int k = 0; k < part; ++k) {
+        to[d * kTile + r + k] = from[(r + k) * stride + d];
+      }
     }
   }
 }
@@ -147,11 +151,15 @@ FUSEDOPS_INLINE T scale_and_find_greatest(T* x, T scale) {
     part = scaled;
     most = scaled > most ? scaled : most;
   }
-  T greatest = most[0];
-  for (int lane = 1; lane < lanes; ++lane) {
-    greatest = most[lane] > greatest ? most[lane] : greatest;
+  // By halves: one after the other each would wait for the last.
+  T each[lanes];
+  std::memcpy(each, &most, sizeof most);
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) {
+      each[lane] = each[lane + half] > each[lane] ? each[lane + half] : each[lane];
+    }
   }
-  return greatest;
+  return each[0];
 }
 
 template <class T>
@@ -162,11 +170,14 @@ FUSEDOPS_INLINE T sum_of_tile(const T* x) {
   for (int j = 0; j < kTile; j += lanes) {
     total += *reinterpret_cast<const typename Lanes<T>::unaligned*>(x + j);
   }
-  T sum = 0;
-  for (int lane = 0; lane < lanes; ++lane) {
-    sum += total[lane];
+  T each[lanes];
+  std::memcpy(each, &total, sizeof total);
+  for (int half = lanes / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) {
+      each[lane] += each[lane + half];
+    }
   }
-  return sum;
+  return each[0];
 }
 
 /// Whether every one of `count` numbers is finite.

@@ -28,14 +28,14 @@ def _transposed(make: Make, batch: int, heads: int, rows: int, dim: int) -> Tens
 
 
 LAYOUTS: dict[str, tuple[Callable[[Make], Tensor], Options]] = {
-    "typical": (lambda make: make((1, 2, 5, 3)), (2, False, None)),
-    "causal": (lambda make: make((2, 1, 4, 3)), (2, True, 0.7)),
+    "typical": (lambda make: make((1, 2, 4, 2)), (2, False, None)),
+    "causal": (lambda make: make((2, 1, 3, 3)), (1, True, 0.7)),
     "empty": (lambda make: make((2, 2, 0, 4)), (2, False, None)),
     "empty_batch": (lambda make: make((0, 2, 5, 4)), (2, True, None)),
     "one_element": (lambda make: make((1, 1, 1, 1)), (0, False, None)),
-    "whole": (lambda make: make((1, 1, 4, 5)), (1000, False, -0.4)),
-    "transposed": (lambda make: _transposed(make, 1, 2, 4, 3), (1, False, None)),
-    "strided": (lambda make: make((1, 2, 8, 9))[:, :, ::2, 1:4], (1, True, None)),
+    "whole": (lambda make: make((1, 1, 3, 4)), (1000, False, -0.4)),
+    "transposed": (lambda make: _transposed(make, 1, 2, 3, 2), (1, False, None)),
+    "strided": (lambda make: make((1, 2, 8, 9))[:, :, ::3, 1:4], (1, True, None)),
     "misaligned": (lambda make: make((1 + 4 * 8,))[1:].view(1, 1, 4, 8), (1, False, None)),
     "expanded": (lambda make: make((1, 1, 6, 4)).expand(2, 3, 6, 4), (1, False, None)),
     "odd_dim": (lambda make: make((1, 1, 75, 33)), (17, False, None)),
@@ -44,8 +44,7 @@ LAYOUTS: dict[str, tuple[Callable[[Make], Tensor], Options]] = {
 }
 """Rows and windows beyond one tile, of 64 or 128, and not of its size."""
 
-_FOR_GRADCHECK = {"typical", "causal", "empty", "one_element", "whole", "transposed", "strided", "misaligned"}
-_FOR_GRADCHECK |= {"mixed_layouts"}
+_FOR_GRADCHECK = {"typical", "causal", "empty", "one_element", "whole", "transposed", "strided", "mixed_layouts"}
 _BACKWARD = "local_attention_backward"
 
 
@@ -61,7 +60,7 @@ def _samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator
 
     for name, (layout, options) in LAYOUTS.items():
         yield sample(name, [layout(make) for _ in range(3)], options)
-    mixed = [_transposed(make, 1, 2, 3, 4), make((1, 2, 3, 4)), make((1, 2, 4, 3)).mT]
+    mixed = [_transposed(make, 1, 2, 3, 2), make((1, 2, 3, 2)), make((1, 2, 2, 3)).mT]
     yield sample("mixed_layouts", mixed, (1, False, None))
     for at, value in enumerate((nan, inf, -inf)):
         tensors = [make((1, 1, 90, 20)) for _ in range(3)]
