@@ -172,7 +172,9 @@ def lint(session: nox.Session) -> None:
     install(session, "lint")
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
-    sources = [str(path) for path in (ROOT / "csrc").rglob("*") if path.suffix in {".h", ".cpp", ".cu", ".cuh"}]
+    folders = (ROOT / "csrc", ROOT / "docs" / "cpp")
+    every = (path for folder in folders for path in folder.rglob("*"))
+    sources = [str(path) for path in every if path.suffix in {".h", ".cpp", ".cu", ".cuh"}]
     session.run("clang-format", "--dry-run", "--Werror", *sorted(sources))
     session.run("wheelmill", "images", "check")
     session.run("hadolint", "docker/debian.Dockerfile", *sorted(map(str, (ROOT / "docker").glob("Dockerfile.cu*"))))

@@ -9,7 +9,7 @@ from zipfile import ZipFile
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-PYFAULTS = Path(__file__).parent / "projects" / "pyfaults" / "pyfaults"
+PROJECTS = Path(__file__).parent / "projects"
 
 
 def wheel(folder: Path, name: str, members: Mapping[str, str]) -> Path:
@@ -28,6 +28,12 @@ def wheel(folder: Path, name: str, members: Mapping[str, str]) -> Path:
     return path
 
 
+def python_alone(folder: Path, name: str) -> Path:
+    """The wheel of a folder of tests/projects that is Python alone."""
+    files = (PROJECTS / name / name).glob("*.py")
+    return wheel(folder, name, {f"{name}/{one.name}": one.read_text() for one in files})
+
+
 def pyfaults(folder: Path) -> Path:
     """The wheel of tests/projects/pyfaults."""
-    return wheel(folder, "pyfaults", {f"pyfaults/{one.name}": one.read_text() for one in PYFAULTS.glob("*.py")})
+    return python_alone(folder, "pyfaults")

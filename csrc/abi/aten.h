@@ -48,6 +48,9 @@ inline std::int64_t size(const Tensor& t, std::int64_t d) {
 inline std::int64_t stride(const Tensor& t, std::int64_t d) {
   return t.stride(d);
 }
+inline std::int64_t element_size(const Tensor& t) {
+  return static_cast<std::int64_t>(t.element_size());
+}
 
 inline bool find_dtype(const Tensor& t, DType& dtype) {
   switch (t.scalar_type()) {

@@ -30,6 +30,8 @@ std::int64_t dim(const Tensor& t);
 std::int64_t size(const Tensor& t, std::int64_t d);
 /// In elements.
 std::int64_t stride(const Tensor& t, std::int64_t d);
+/// In bytes, of any dtype.
+std::int64_t element_size(const Tensor& t);
 
 /// False, with `dtype` left as it was, for a dtype that kernels do not take.
 bool find_dtype(const Tensor& t, DType& dtype);

@@ -41,4 +41,11 @@ void with_storage(DType dtype, F&& f) {
   }
 }
 
+/// Bytes of an element.
+inline std::int64_t size_of(DType dtype) {
+  std::int64_t bytes = 0;
+  with_storage(dtype, [&](auto tag) { bytes = sizeof(tag); });
+  return bytes;
+}
+
 }  // namespace fusedops

@@ -1,9 +1,7 @@
 #include "common/pointwise.h"
 
 namespace fusedops {
-namespace {
 
-/// Dimensions of size 1 are never stepped along, so their strides say nothing.
 bool same_strides(const Tensor& a, const Tensor& b) {
   for (std::int64_t d = 0; d < abi::dim(a); ++d) {
     if (abi::size(a, d) > 1 && abi::stride(a, d) != abi::stride(b, d)) {
@@ -13,8 +11,8 @@ bool same_strides(const Tensor& a, const Tensor& b) {
   return true;
 }
 
-/// Whether the elements fill one run of memory, each once: following the strides from the smallest
-/// up, each must be the number of elements that the dimensions before it span.
+/// Following the strides from the smallest up, each must be the number of elements that the
+/// dimensions before it span.
 bool lies_densely(const Tensor& t) {
   const std::int64_t dims = abi::dim(t);
   std::int64_t left = 0;
@@ -33,8 +31,6 @@ bool lies_densely(const Tensor& t) {
   }
   return true;
 }
-
-}  // namespace
 
 Tensor dense(const Tensor& t) {
   return lies_densely(t) ? t : abi::clone(t);

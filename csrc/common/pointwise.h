@@ -5,6 +5,7 @@
 #include "abi/tensor.h"
 #include "common/check.h"
 #include "common/operands.h"
+#include "common/pages.h"
 
 namespace fusedops {
 
@@ -20,6 +21,13 @@ struct Kernels {
 #else
 #define FUSEDOPS_KERNELS(name) {&name##_cpu, nullptr}
 #endif
+
+/// Of tensors of one shape. Dimensions of size 1 are never stepped along, so their strides say
+/// nothing.
+bool same_strides(const Tensor& a, const Tensor& b);
+
+/// Whether the elements fill one run of memory, each once.
+bool lies_densely(const Tensor& t);
 
 /// `t`, or where its elements do not lie densely a copy that has empty_like(t)'s strides.
 Tensor dense(const Tensor& t);
@@ -42,6 +50,7 @@ void run(const Kernels<Arity, Params>& kernels, const Params& params,
     return;
   }
 #endif
+  prefer_huge_pages(operands.out, operands.n * size_of(operands.dtype));
   abi::parallel_over(out, kGrain, [&](std::int64_t begin, std::int64_t end) {
     kernels.cpu(operands, params, begin, end);
   });

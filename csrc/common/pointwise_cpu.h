@@ -1,38 +1,64 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
-#include "common/convert_cpu.h"
+#include "common/convert_wide.h"
 #include "common/operands.h"
+#include "common/wide.h"
 
 namespace fusedops {
 
-/// Compiles a loop twice, and takes the wider one where the processor has it: the 16-bit types
-/// spend their time in converting, not in memory.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
-#define FUSEDOPS_WIDE_LOOP __attribute__((target_clones("avx2", "default")))
-#else
-#define FUSEDOPS_WIDE_LOOP
-#endif
+/// How many elements are converted at a time where that is done by array: few enough for a stack
+/// that stays in the first cache.
+constexpr std::int64_t kChunk = 256;
 
-// `__restrict__` because `out` overlaps no input: without it the compiler guards each loop with
-// overlap tests.
+struct PointwiseLoop {
+  // `__restrict__` because `out` overlaps no input: without it the compiler guards each loop with
+  // overlap tests.
 
-template <class Op, class Storage>
-FUSEDOPS_WIDE_LOOP void pointwise_loop(Op op, std::int64_t n, const Storage* __restrict__ x,
-                                       Storage* __restrict__ out) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = narrow<Storage>(op(widen(x[i])));
+  template <class Isa, class Op, class Storage>
+  FUSEDOPS_INLINE static void run(Isa isa, Op op, std::int64_t n, const Storage* __restrict__ x,
+                                  Storage* __restrict__ out) {
+    if constexpr (kConvertsByArray<Isa, Storage>) {
+      float wide[kChunk];
+      for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+        const std::int64_t count = std::min(kChunk, n - begin);
+        widen_all(isa, x + begin, count, wide);
+        for (std::int64_t i = 0; i < count; ++i) {
+          wide[i] = op(wide[i]);
+        }
+        narrow_all(isa, wide, count, out + begin);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        out[i] = narrow<Storage>(op(widen(x[i])));
+      }
+    }
   }
-}
 
-template <class Op, class Storage>
-FUSEDOPS_WIDE_LOOP void pointwise_loop(Op op, std::int64_t n, const Storage* __restrict__ x,
-                                       const Storage* __restrict__ y, Storage* __restrict__ out) {
-  for (std::int64_t i = 0; i < n; ++i) {
-    out[i] = narrow<Storage>(op(widen(x[i]), widen(y[i])));
+  template <class Isa, class Op, class Storage>
+  FUSEDOPS_INLINE static void run(Isa isa, Op op, std::int64_t n, const Storage* __restrict__ x,
+                                  const Storage* __restrict__ y, Storage* __restrict__ out) {
+    if constexpr (kConvertsByArray<Isa, Storage>) {
+      float wide[kChunk];
+      float other[kChunk];
+      for (std::int64_t begin = 0; begin < n; begin += kChunk) {
+        const std::int64_t count = std::min(kChunk, n - begin);
+        widen_all(isa, x + begin, count, wide);
+        widen_all(isa, y + begin, count, other);
+        for (std::int64_t i = 0; i < count; ++i) {
+          wide[i] = op(wide[i], other[i]);
+        }
+        narrow_all(isa, wide, count, out + begin);
+      }
+    } else {
+      for (std::int64_t i = 0; i < n; ++i) {
+        out[i] = narrow<Storage>(op(widen(x[i]), widen(y[i])));
+      }
+    }
   }
-}
+};
 
 /// Applies `Op<T>(params)` to elements [begin, end) of `operands`, T being the dtype's compute
 /// type. Ranges may run in parallel.
@@ -46,9 +72,9 @@ void pointwise_cpu(const Operands<Arity>& operands, const Params& params, std::i
     const auto in = [&](int k) { return static_cast<const Storage*>(operands.in[k]) + begin; };
     const auto out = static_cast<Storage*>(operands.out) + begin;
     if constexpr (Arity == 1) {
-      pointwise_loop(op, end - begin, in(0), out);
+      run_wide<PointwiseLoop>(op, end - begin, in(0), out);
     } else {
-      pointwise_loop(op, end - begin, in(0), in(1), out);
+      run_wide<PointwiseLoop>(op, end - begin, in(0), in(1), out);
     }
   });
 }

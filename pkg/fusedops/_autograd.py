@@ -44,11 +44,12 @@ def register_autograd(op: Any, backward: Backward, setup_context: SetupContext) 
     `torch.library.register_autograd`. The function takes what `op` takes, all of it and by position. It
     passes by what the dispatcher would ask of Python for a call without gradients. `backward` returns a tuple.
     """
+    schema = op._schema  # noqa: SLF001 (there is no public name for it)
     if _SingleLevelFunction is None:
-        torch.library.register_autograd(op._schema.name, backward, setup_context=setup_context)
+        torch.library.register_autograd(schema.name, backward, setup_context=setup_context)
         return op
     formula, keyed = _formulas(op, backward, setup_context)
-    arguments = op._schema.arguments
+    arguments = schema.arguments
     grad_enabled, compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
     def kernel(keyset: Any, *args: Any) -> Any:
@@ -98,6 +99,6 @@ def _formulas(op: Any, backward: Backward, setup_context: SetupContext) -> tuple
 
     def function(forward: Any, backward: Any) -> Any:
         members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
-        return type(op._schema.name, (_SingleLevelFunction,), members)
+        return type(op.__name__, (_SingleLevelFunction,), members)
 
     return function(forward, backward), function(keyed_forward, keyed_backward)

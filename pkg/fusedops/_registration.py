@@ -89,3 +89,15 @@ def register_lower_precision(op: Any, tensors: int) -> None:
 
     for device in keys:
         _library.impl(op, rule(device), f"Autocast{device.upper()}")
+
+
+def register_image_vmap(name: str, op: Callable[..., Tensor]) -> None:
+    """Gives the operator `name` a rule that makes of its first argument's batch and N one dimension."""
+    if not hasattr(torch.library, "register_vmap"):
+        return
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], x: Tensor, *args: Any) -> tuple[Tensor, int]:  # noqa: ARG001
+        batched = x.movedim(in_dims[0] or 0, 0)
+        return op(batched.flatten(0, 1), *args).unflatten(0, batched.shape[:2]), 0
+
+    torch.library.register_vmap(name, rule)

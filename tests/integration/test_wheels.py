@@ -142,19 +142,24 @@ def test_it_was_installed_and_computed_with(built: dict[str, Built], expected: E
 ENVIRONMENTS = [("cpu-torch2.4", "2.4"), ("cpu-stable2.10", "2.10"), ("cu130-stable2.10", "2.14")]
 
 
-@pytest.mark.parametrize(("wheel", "torch"), ENVIRONMENTS)
-def test_the_operators(built: dict[str, Built], tmp_path: Path, wheel: str, torch: str) -> None:
-    """tests/ops against the installed wheel: values, gradients, opcheck, torch.compile."""
-    store, log = Store(STORE), tmp_path / "log"
+def environment_of(made: Built, folder: Path, torch: str, *more: str) -> Path:
+    """The Python of a clean environment of the wheel, that torch, and what else is named."""
+    store, log = Store(STORE), folder / "log"
     own = f"{sys.version_info.major}.{sys.version_info.minor}"
     known = facts.load().torch[torch]
     version = own if own in known.python else known.python[-1]
-    pins = fetch.resolve(store, [f"torch=={known.release}", "numpy", "pytest", "setuptools"], python=version, log=log)
-    python = fetch.venv(tmp_path / "env", python=sys.executable if version == own else version, log=log)
+    pins = fetch.resolve(store, [f"torch=={known.release}", "numpy", *more], python=version, log=log)
+    python = fetch.venv(folder / "env", python=sys.executable if version == own else version, log=log)
     fetch.install(store, pins, into=python, log=log)
-    made = built[wheel]
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--no-index", "--no-deps"]
     subprocess.run([*install, str(made.path)], check=True)
+    return python
+
+
+@pytest.mark.parametrize(("wheel", "torch"), ENVIRONMENTS)
+def test_the_operators(built: dict[str, Built], tmp_path: Path, wheel: str, torch: str) -> None:
+    """tests/ops against the installed wheel: values, gradients, opcheck, torch.compile."""
+    python = environment_of(built[wheel], tmp_path, torch, "pytest", "setuptools")
     tests = [str(python), "-m", "pytest", str(ROOT / "tests" / "ops"), "-q", "-p", "no:cacheprovider"]
     tests += ["-c", os.devnull, "--rootdir", str(ROOT)]
     done = subprocess.run(tests, cwd=tmp_path, text=True, check=False, capture_output=True)
@@ -163,3 +168,25 @@ def test_the_operators(built: dict[str, Built], tmp_path: Path, wheel: str, torc
     (passed,) = re.findall(r"(\d+) passed", done.stdout)
     assert int(passed) > 100
     assert "skipped" not in done.stdout
+
+
+@pytest.mark.parametrize(("wheel", "torch"), ENVIRONMENTS[:2])
+def test_a_program_without_python(built: dict[str, Built], tmp_path: Path, wheel: str, torch: str) -> None:
+    """docs/cpp against the installed wheel, as its page says."""
+    python = environment_of(built[wheel], tmp_path, torch, "cmake", "ninja")
+    (site,) = (python.parents[1] / "lib").glob("python3.*/site-packages")
+    source, out = ROOT / "docs" / "cpp", tmp_path / "build"
+    cmake = str(python.with_name("cmake"))
+    changed = {**os.environ, "PATH": f"{python.parent}:{os.environ['PATH']}"}
+    configure = [cmake, "-S", str(source), "-B", str(out), "-G", "Ninja", f"-DTorch_ROOT={site / 'torch'}"]
+    subprocess.run(configure, check=True, env=changed)
+    subprocess.run([cmake, "--build", str(out)], check=True, env=changed)
+    program = [str(out / "example"), str(site / "fusedops" / "libfusedops.so")]
+    done = subprocess.run(program, text=True, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = ("clip_add", "clip_add_backward", "the gradient of clip_add", "refusing the gradient of affine")
+    assert done.stdout.splitlines()[:4] == [f"{what} on cpu: right" for what in said]
+    assert "Warning" not in done.stderr
+    absent = subprocess.run([program[0], str(tmp_path / "gone.so")], text=True, capture_output=True, check=False)
+    assert absent.returncode == 1
+    assert "gone.so: cannot open shared object file" in absent.stderr

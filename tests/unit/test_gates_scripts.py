@@ -438,3 +438,64 @@ def test_a_time_beyond_the_threshold_fails_and_one_below_does_not() -> None:
     smaller = unit(accepted)
     bench.judge(smaller, "a card", "small", before)
     assert "that is of the sample large, and this of small" in smaller.left_out[0]
+
+
+def unit_of(operator: Any, drawn: Any = (), **module: Any) -> Any:
+    """A unit of an operator beside a torch that has dtypes alone."""
+    kept = SimpleNamespace(complex128="complex128", float32="float32", float64="float64", Tensor=SimpleNamespace)
+    kept.utils = SimpleNamespace(_pytree=SimpleNamespace(tree_leaves=list))
+    stated = {"DTYPES": ("float16", "float32"), "TOLERANCES": {"float32": (1e-6, 0.0), "float64": (0.0, 0.0)}}
+    samples = SimpleNamespace(**{**stated, **module}, OPERATORS={"one": operator}, samples=lambda *_: iter(drawn))
+    return gates_runner.Unit(
+        job={}, gate="ops", name="one", device="cpu", tool="", torch=kept, samples=samples, at=lambda _: None
+    )
+
+
+def test_an_operator_has_the_modules_dtypes_or_its_own() -> None:
+    assert unit_of(SimpleNamespace()).dtypes == ["float16", "float32"]
+    assert unit_of(SimpleNamespace()).dtype == "float32"
+    halves = unit_of(SimpleNamespace(dtypes=("bfloat16", "float16"), complex=True))
+    assert halves.dtypes == ["bfloat16", "float16", "complex128"]
+    assert halves.dtype == "bfloat16", "it does not take float32"
+
+
+@pytest.mark.parametrize(
+    ("own", "result", "bounds"),
+    [
+        ({}, "float32", (1e-6, 0.0)),
+        ({}, "float64", (1e-6, 0.0)),
+        ({}, "complex128", (1e-6, 0.0)),
+        ({"float32": (0.0, 1.0), "float16": (0.5, 0.0)}, "float32", (0.0, 1.0)),
+        ({"float32": (0.0, 1.0), "float16": (0.5, 0.0)}, "float16", (0.5, 1.0)),
+    ],
+)
+def test_a_result_is_held_to_the_samples_tolerance_or_its_own_where_that_is_wider(
+    own: Any, result: str, bounds: Any
+) -> None:
+    values = gates_runner.sibling("gates_values")
+    unit = unit_of(SimpleNamespace(tolerances=own) if own else SimpleNamespace())
+    made = SimpleNamespace(dtype=result, is_floating_point=lambda: True)
+    assert values.allowed(unit, "float32", made) == bounds
+    integers = SimpleNamespace(dtype="int64", is_floating_point=lambda: False, is_complex=lambda: False)
+    assert values.allowed(unit, "float32", integers) == (0.0, 0.0)
+
+
+def test_what_is_timed_is_the_largest_sample_in_a_dtype_that_it_takes() -> None:
+    bench = gates_runner.sibling("gates_bench")
+
+    def sample(name: str, size: int) -> Any:
+        return SimpleNamespace(name=name, args=[SimpleNamespace(numel=lambda: size)], reference=lambda: name)
+
+    asked: list[Any] = []
+
+    def offered(_: Any, __: Any, dtype: Any) -> Any:
+        asked.append(dtype)
+        return iter([sample("large", 9), sample("huge", 10)] if dtype == "bfloat16" else [])
+
+    drawn = [sample("small", 1), sample("typical", 2)]
+    halves = unit_of(SimpleNamespace(dtypes=("bfloat16",)), drawn, bench_samples=offered)
+    assert bench.pick(halves)[0] == "huge"
+    assert bench.pick(unit_of(SimpleNamespace(), drawn, bench_samples=offered))[0] == "typical", "it offers none"
+    assert asked == ["bfloat16", "float32"]
+    with pytest.raises(gates_runner.GateFault, match="no sample to time"):
+        bench.pick(unit_of(SimpleNamespace()))

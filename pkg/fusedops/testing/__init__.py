@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from fusedops.testing import local_attention, pointwise
+from fusedops.testing import copy_async, edge_enhance, local_attention, nms, pointwise
 from fusedops.testing._base import DTYPES, TOLERANCES, Device, ErrorSample, Operator, Sample
 
 __all__ = [
@@ -23,7 +23,9 @@ __all__ = [
     "samples",
 ]
 
-OPERATORS = {operator.name: operator for module in (pointwise, local_attention) for operator in module.OPERATORS}
+MODULES = (pointwise, edge_enhance, copy_async, nms, local_attention)
+
+OPERATORS = {operator.name: operator for module in MODULES for operator in module.OPERATORS}
 
 
 def samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:

@@ -29,7 +29,8 @@ BAD = ("fail", "crash", "hang")
 SCRIPTS = tuple(
     Path(__file__).with_name(f"gates_{name}.py")
     for name in (
-        *("runner", "driver", "process", "gpu", "values", "robust", "robust_cuda", "sanitize", "bench", "pytest"),
+        *("runner", "driver", "process", "gpu", "values", "robust", "robust_cuda", "robust_size", "sanitize", "bench"),
+        "pytest",
     )
 )
 

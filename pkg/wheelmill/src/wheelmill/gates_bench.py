@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+import time
 from typing import TYPE_CHECKING, Any
 
 from gates_runner import GateFault, sibling
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from gates_runner import Unit
 
 ROUNDS, CALLS = 12, 10
+# Seconds from which a call is made once a round: a plain reference may loop over its elements.
+SLOW = 0.1
 # Cycles that the device waits while the host launches a round, so that no time of the host's is in what is measured.
 AHEAD = 20_000_000
 FLUSH = 256 << 20  # bytes, more than any card's L2
@@ -24,9 +27,9 @@ RESOLUTION = 0.001  # milliseconds
 def pick(unit: Unit) -> tuple[str, Any, Callable[[], Any]]:
     """(name, sample, the reference's call): `bench_samples`' first where the module offers it, else the largest."""
     values, torch = sibling("gates_values"), unit.torch
-    dtype = torch.float32 if torch.float32 in unit.samples.DTYPES else unit.samples.DTYPES[0]
     offered = getattr(unit.samples, "bench_samples", None)
-    drawn = list(offered(unit.operator, unit.device, dtype)) if offered else [one for _, one in unit.drawn(dtype)]
+    drawn = list(offered(unit.operator, unit.device, unit.dtype)) if offered else []
+    drawn = drawn or [one for _, one in unit.drawn(unit.dtype)]
     if not drawn:
         raise GateFault("there is no sample to time")
     sample = max(drawn, key=lambda one: sum(part.numel() for part in values.tensors(torch, one.args)))
@@ -37,23 +40,35 @@ def pick(unit: Unit) -> tuple[str, Any, Callable[[], Any]]:
     return getattr(sample, "name", "sample"), sample, call
 
 
+def _warmed(torch: Any, call: Callable[[], Any]) -> int:
+    """Call it until it is warm; how many calls of it a round has."""
+    call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    call()
+    torch.cuda.synchronize()
+    if time.perf_counter() - start > SLOW:
+        return 1
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    return CALLS
+
+
 def times(torch: Any, candidates: dict[str, Callable[[], Any]]) -> tuple[dict[str, list[float]], set[str]]:
     """Milliseconds on the device of single calls, in turn, each with a cold L2.
 
     And whose times hold the host's too: the device had come to the last call before it was launched.
     """
     flush = torch.empty(FLUSH, dtype=torch.uint8, device="cuda")
-    for call in candidates.values():
-        for _ in range(5):
-            call()
-    torch.cuda.synchronize()
+    calls = {name: _warmed(torch, call) for name, call in candidates.items()}
     measured: dict[str, list[float]] = {name: [] for name in candidates}
     awaited: set[str] = set()
     for _ in range(ROUNDS):
         for name, call in candidates.items():
             pairs = []
             torch.cuda._sleep(AHEAD)
-            for _ in range(CALLS):
+            for _ in range(calls[name]):
                 flush.zero_()
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
                 start.record()

@@ -18,11 +18,9 @@ ROUNDS = 20
 
 def first(unit: Unit) -> tuple[Any, str, Any]:
     """(dtype, name, sample) of the first sample that holds elements, in float32 where there is one."""
-    torch = unit.torch
-    dtype = torch.float32 if torch.float32 in unit.samples.DTYPES else unit.samples.DTYPES[0]
-    for name, sample in unit.drawn(dtype):
-        if any(one.numel() for one in values.tensors(torch, sample.args)):
-            return dtype, name, sample
+    for name, sample in unit.drawn(unit.dtype):
+        if any(one.numel() for one in values.tensors(unit.torch, sample.args)):
+            return unit.dtype, name, sample
     raise GateFault("no sample of it holds an element")
 
 
@@ -112,6 +110,13 @@ def _shifted(tensor: Any) -> Any:
     return view
 
 
+def _refused(unit: Unit, what: str, error: Exception) -> None:
+    """Note what the operator refuses in its own words; those of the first sample stand for all."""
+    begins = f"{what}: refused with "
+    if not any(one.startswith(begins) for one in unit.left_out):
+        unit.leave_out(f"{begins}{' '.join(str(error).split())[:120]!r}")
+
+
 def strided(unit: Unit) -> None:
     _laid_out(unit, _spread, "non-contiguous inputs")
 
@@ -133,7 +138,7 @@ def _laid_out(unit: Unit, change: Callable[[Any], Any], what: str) -> None:
             except (RuntimeError, ValueError) as error:
                 if said_by_cuda(str(error)) or "Assertion" in str(error):
                     raise
-                unit.leave_out(f"{what}: refused with {' '.join(str(error).split())[:120]!r}")
+                _refused(unit, what, error)
                 continue
             values.compare(unit, name, result, expected, dtype)
 
@@ -154,7 +159,7 @@ def empty(unit: Unit) -> None:
             except (RuntimeError, ValueError, IndexError) as error:
                 if said_by_cuda(str(error)):
                     raise GateFault(f"{dtype}, {name}: {' '.join(str(error).split())[:300]}") from error
-                unit.leave_out(f"empty inputs: refused with {' '.join(str(error).split())[:120]!r}")
+                _refused(unit, "empty inputs", error)
     if not tried:
         unit.leave_out("empty inputs: no sample has tensors of one dimension or more alone")
 

@@ -1,27 +1,21 @@
-"""The checks of `robust` that need a GPU: streams, devices, more than 2^31 elements, graphs, and memory that ends."""
+"""The checks of `robust` that need a GPU: streams, devices, graphs, memory that comes back, and those by size."""
 
 from __future__ import annotations
 
-import fcntl
 import gc
-from math import prod
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gates_runner import GateFault, sibling
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from gates_runner import Unit
 
-values, common = sibling("gates_values"), sibling("gates_robust")
+values, common, size = sibling("gates_values"), sibling("gates_robust"), sibling("gates_robust_size")
 # About 50 ms on a card of 1 to 2 GHz: long beside what the host takes to launch what follows.
 DELAY = 80_000_000
 POISON = 77
-# Both products pass 2^31: of two dimensions, and of one.
-LARGE = ((46_342, 46_342), (2**31 + 1024,))
-ROOM = 1.3
 
 
 def _poisoned(unit: Unit, args: Any) -> Any:
@@ -108,108 +102,24 @@ def second_device(unit: Unit) -> None:
     values.compare(unit, f"{name} on cuda:1", result, expected, dtype)
 
 
-def _grown(unit: Unit, sample: Any, shape: tuple[int, ...], dtype: Any) -> Any:
-    """The arguments with every tensor replaced by one of another shape, of the sample's values over and over."""
-
-    def grow(one: Any) -> Any:
-        made = one.new_empty(shape, dtype=dtype)
-        flat, source = made.view(-1), one.reshape(-1).to(dtype)[: made.numel()]
-        flat[: len(source)].copy_(source)
-        filled = len(source)
-        while filled < flat.numel():
-            more = min(filled, flat.numel() - filled)
-            flat[filled : filled + more].copy_(flat[:more])
-            filled += more
-        return made
-
-    return values.changed(unit.torch, sample.args, grow)
-
-
-def _pointwise(unit: Unit, sample: Any, dims: int, dtype: Any) -> bool:
-    """Whether it takes tensors of any one shape and computes each element of them by itself.
-
-    Then it can be called at any size, and held against itself on a slice.
-    """
-    torch = unit.torch
-    every = values.tensors(torch, sample.args)
-    if len({one.shape for one in every}) != 1 or any(values.written(unit.operator)):
-        return False
-    shape, piece = ((40, 40), (10, 10)) if dims > 1 else ((1600,), (100,))
+def _sized_by_data(unit: Unit, sample: Any) -> bool:
+    """Whether its fake kernel says so; where it has none, `ops` tells."""
     try:
-        args = _grown(unit, sample, shape, dtype)
-        results = values.tensors(torch, unit.operator.op(*args))
-        alike = bool(results) and all(one.shape == shape for one in results)
-        for start in (0, 577, 1500) if alike else ():
-            part = slice(start, start + prod(piece))
-            pieces = values.changed(torch, args, lambda one, part=part: one.view(-1)[part].view(piece).clone())
-            wanted = values.tensors(torch, unit.operator.op(*pieces))
-            alike = alike and all(
-                torch.equal(one.reshape(-1)[part].nan_to_num(), other.reshape(-1).nan_to_num())
-                for one, other in zip(results, wanted, strict=True)
-            )
-        torch.cuda.synchronize()
-    except (RuntimeError, ValueError, NotImplementedError, IndexError) as error:
-        if "CUDA error" in str(error):
-            raise
+        return bool(values.sized_by_data(values.faked(unit, sample.args)))
+    except Exception:
         return False
-    return alike
-
-
-def _sizes(unit: Unit) -> Iterator[tuple[Any, Any, tuple[int, ...]]]:
-    """(sample, dtype, shape) of what is above 2^31 elements and fits, or a note of why not."""
-    torch = unit.torch
-    dtype = min(unit.samples.DTYPES, key=lambda one: one.itemsize)
-    _, _, sample = common.first(unit)
-    shapes = [shape for shape in LARGE if _pointwise(unit, sample, len(shape), dtype)]
-    if not shapes:
-        unit.leave_out("more than 2^31 elements: it is not known to be pointwise")
-    for shape in shapes:
-        count = len(values.tensors(torch, sample.args)) + 1
-        need = int(prod(shape) * dtype.itemsize * count * ROOM)
-        torch.cuda.empty_cache()
-        free, _ = torch.cuda.mem_get_info()
-        if free < need:
-            unit.leave_out(f"more than 2^31 elements: {need / 1e9:.0f} GB are needed, and {free / 1e9:.0f} GB are free")
-            continue
-        yield sample, dtype, shape
-
-
-def large(unit: Unit) -> None:
-    """Above 2^31 elements, the values at the start, around 2^31 and at the end are those of the slices alone."""
-    # One process at a time: others would take the memory that this one found free.
-    with (Path.cwd().parents[1] / "memory.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        _large(unit)
-        unit.torch.cuda.empty_cache()
-
-
-def _large(unit: Unit) -> None:
-    torch = unit.torch
-    for sample, dtype, shape in _sizes(unit):
-        args = _grown(unit, sample, shape, dtype)
-        results = values.tensors(torch, unit.operator.op(*args))
-        torch.cuda.synchronize()
-        total = prod(shape)
-        for start in (0, 2**30 - 512, 2**31 - 512, total - 1024):
-            part = slice(start, start + 1024)
-            pieces = values.changed(torch, args, lambda one, part=part: one.view(-1)[part].view(32, 32).clone())
-            if len(shape) == 1:
-                pieces = values.changed(torch, pieces, lambda one: one.view(-1))
-            wanted = values.tensors(torch, unit.operator.op(*pieces))
-            for got, want in zip(results, wanted, strict=True):
-                flat = got.as_strided((total,), (1,))[part]
-                if not torch.equal(flat.nan_to_num(), want.reshape(-1).nan_to_num()):
-                    raise GateFault(f"of {' x '.join(map(str, shape))} elements, those from {start} on are wrong")
-        del args, results
 
 
 def graph(unit: Unit) -> None:
     """Captured into a CUDA graph and replayed with other values in its inputs."""
     torch = unit.torch
-    if torch.Tag.dynamic_output_shape in unit.operator.op.tags:
-        unit.leave_out("a CUDA graph: its tags say that the size of its result is of data's making")
+    if not getattr(unit.operator, "capturable", True):
+        unit.leave_out("a CUDA graph: it is stated that none can hold it")
         return
     dtype, name, sample = common.first(unit)
+    if torch.Tag.dynamic_output_shape in unit.operator.op.tags or _sized_by_data(unit, sample):
+        unit.leave_out("a CUDA graph: the size of its result is of data's making")
+        return
     expected = sample.reference()
     args = values.copied(torch, sample.args)
     live = values.changed(torch, args, lambda one: one.clone().zero_())
@@ -228,50 +138,12 @@ def graph(unit: Unit) -> None:
     values.compare(unit, f"{name}, replayed", result, expected, dtype)
 
 
-def out_of_memory(unit: Unit) -> None:
-    """Where no memory is left it raises an error that does not cost the device, and works again once there is some.
-
-    The stable ABI carries no exception's type before torch 2.13: there a RuntimeError stands for it.
-    """
-    torch = unit.torch
-    error_type = getattr(torch, "OutOfMemoryError", None) or torch.cuda.OutOfMemoryError
-    _, _, sample = common.first(unit)
-    dtype, shape = unit.samples.DTYPES[0], (4096, 4096)
-    if not _pointwise(unit, sample, len(shape), dtype):
-        unit.leave_out("out of memory: it is not known to be pointwise")
-        return
-    args = _grown(unit, sample, shape, dtype)
-    unit.operator.op(*args)  # with memory it is not refused, so that without, memory is why
-    torch.cuda.synchronize()
-    torch.cuda.empty_cache()
-    total = torch.cuda.get_device_properties(0).total_memory
-    torch.cuda.set_per_process_memory_fraction(torch.cuda.memory_reserved() / total)
-    kept: list[Any] = []
-    try:
-        # What the allocator keeps may hold one result more; a hundred it does not.
-        kept.extend(unit.operator.op(*args) for _ in range(100))
-    except error_type as error:
-        unit.found["out of memory"] = type(error).__name__
-    except RuntimeError as error:
-        if "CUDA error" in str(error):
-            raise
-        unit.found["out of memory"] = type(error).__name__
-    else:
-        raise GateFault(f"{len(kept)} results were made where there was no memory for one")
-    finally:
-        torch.cuda.set_per_process_memory_fraction(1.0)
-        kept.clear()
-        del args
-        torch.cuda.empty_cache()
-    common.first_values(unit)
-
-
 def returned(unit: Unit) -> None:
     """What calls take of torch's memory comes back once their results are gone."""
     torch = unit.torch
 
     def calls() -> int:
-        for _, sample in unit.drawn(unit.samples.DTYPES[0]):
+        for _, sample in unit.drawn(unit.dtypes[0]):
             unit.operator.op(*sample.args)
         gc.collect()
         torch.cuda.synchronize()
@@ -287,8 +159,8 @@ def returned(unit: Unit) -> None:
 CHECKS: dict[str, Callable[[Unit], None]] = {
     "a side stream": side_stream,
     "a device that is not the current one": second_device,
-    "more than 2^31 elements": large,
+    "more than 2^31 elements": size.large,
     "memory that comes back": returned,
-    "out of memory": out_of_memory,
+    "out of memory": size.out_of_memory,
     "a CUDA graph": graph,  # last, for a capture that fails may leave its mark
 }

@@ -97,15 +97,14 @@ class Unit:
 
     @property
     def dtypes(self) -> list[Any]:
-        """The dtypes to sample, and complex128 where the operator says that it takes complex tensors."""
+        """The dtypes to sample: the operator's own or the module's, and complex128 where it says that it takes it."""
         extra = [self.torch.complex128] if getattr(self.operator, "complex", False) else []
-        return list(dict.fromkeys([*self.samples.DTYPES, *extra]))
+        return list(dict.fromkeys([*getattr(self.operator, "dtypes", self.samples.DTYPES), *extra]))
 
-    def tolerance(self, dtype: Any) -> tuple[float, float]:
-        """(rtol, atol); complex128 has float64's where nothing is stated of it."""
-        stated = self.samples.TOLERANCES
-        rtol, atol = stated[dtype] if dtype in stated else stated[self.torch.float64]
-        return rtol, atol
+    @property
+    def dtype(self) -> Any:
+        """The dtype of what is done in one alone: float32, or of an operator that does not take it the first."""
+        return self.torch.float32 if self.torch.float32 in self.dtypes else self.dtypes[0]
 
     def drawn(self, dtype: Any, device: str | None = None) -> list[tuple[str, Any]]:
         """(name, sample) of every sample of one dtype."""

@@ -87,11 +87,7 @@ def calls(unit: Unit) -> None:
             print(f"\n{MARK}{dtype}, {name}", flush=True)
             held += [sample.args, unit.operator.op(*sample.args)]
             torch.cuda.synchronize()
-            if (
-                smooth
-                and dtype == torch.float32
-                and any(map(values.differentiable, values.tensors(torch, sample.args)))
-            ):
+            if smooth and dtype == unit.dtype and any(map(values.differentiable, values.tensors(torch, sample.args))):
                 held += _backward(torch, values, unit.operator, sample)
             count += 1
     if not count:

@@ -43,8 +43,23 @@ def copied(torch: Any, args: Any) -> Any:
     return changed(torch, args, lambda one: one.clone())
 
 
-def wide(tensor: Any) -> Any:
-    return tensor.cdouble() if tensor.is_complex() else tensor.double()
+def wide(one: Any, other: Any) -> tuple[Any, Any]:
+    """Both in a type that holds every value of theirs; float64 does not hold every integer."""
+    if not differentiable(one) and not differentiable(other):
+        return one.long(), other.long()
+    return (one.cdouble(), other.cdouble()) if one.is_complex() else (one.double(), other.double())
+
+
+def allowed(unit: Unit, dtype: Any, result: Any) -> tuple[float, float]:
+    """(rtol, atol) of one result: none of integers, else the sample's dtype's, or its own dtype's where that is wider.
+
+    What is stated of neither has float64's.
+    """
+    if not differentiable(result):
+        return 0.0, 0.0
+    stated = getattr(unit.operator, "tolerances", unit.samples.TOLERANCES)
+    every = [stated[one] for one in (dtype, result.dtype) if one in stated] or [stated[unit.torch.float64]]
+    return max(rtol for rtol, _ in every), max(atol for _, atol in every)
 
 
 def compare(unit: Unit, name: str, actual: Any, expected: Any, dtype: Any) -> None:
@@ -55,12 +70,11 @@ def compare(unit: Unit, name: str, actual: Any, expected: Any, dtype: Any) -> No
         raise GateFault(f"{dtype}, {name}: the reference gives no tensor to hold its result against")
     if len(got) != len(want):
         raise GateFault(f"{dtype}, {name}: {len(got)} results, and the reference gives {len(want)}")
-    rtol, atol = unit.tolerance(dtype)
     for one, other in zip(got, want, strict=True):
+        rtol, atol = allowed(unit, dtype, one)
+        both = wide(one, other.to(one.device))
         try:
-            torch.testing.assert_close(
-                wide(one), wide(other.to(one.device)), rtol=rtol, atol=atol, equal_nan=True, check_stride=False
-            )
+            torch.testing.assert_close(*both, rtol=rtol, atol=atol, equal_nan=True, check_stride=False)
         except AssertionError as error:
             raise GateFault(f"{dtype}, {name}: {error}") from error
 
@@ -121,20 +135,30 @@ def ops(unit: Unit) -> None:
         raise GateFault(f"no sample of it is finite and of at most {SMALL} elements, as opcheck needs")
 
 
-def fake(unit: Unit, name: str, args: Any, value: Any) -> bool:
-    """The fake kernel's shapes, strides, dtypes and devices against the real ones; whether data makes a size."""
+def faked(unit: Unit, args: Any) -> list[Any]:
+    """What the fake kernel gives; a size of data's making is symbolic there, and every other one a number."""
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    torch = unit.torch
     with FakeTensorMode(shape_env=ShapeEnv(), static_shapes=True) as mode:
-        try:
-            made = tensors(torch, called(unit, changed(torch, args, mode.from_tensor)))
-        except Exception as error:
-            text = " ".join(str(error).split())[:400]
-            raise GateFault(
-                f"{name}: it has no fake kernel that takes this call, so torch.compile and export do not: {text}"
-            ) from error
+        return tensors(unit.torch, called(unit, changed(unit.torch, args, mode.from_tensor)))
+
+
+def sized_by_data(every: Sequence[Any]) -> bool:
+    """Whether any of the fake kernel's results has a size that data makes. The stable ABI has no tag for it."""
+    return any(not isinstance(size, int) for one in every for size in one.shape)
+
+
+def fake(unit: Unit, name: str, args: Any, value: Any) -> bool:
+    """The fake kernel's shapes, strides, dtypes and devices against the real ones; whether data makes a size."""
+    torch = unit.torch
+    try:
+        made = faked(unit, args)
+    except Exception as error:
+        text = " ".join(str(error).split())[:400]
+        raise GateFault(
+            f"{name}: it has no fake kernel that takes this call, so torch.compile and export do not: {text}"
+        ) from error
     if len(made) != len(tensors(torch, value)):
         raise GateFault(
             f"{name}: the fake kernel gives {len(made)} results, and the real one {len(tensors(torch, value))}"
@@ -151,7 +175,7 @@ def fake(unit: Unit, name: str, args: Any, value: Any) -> bool:
             raise GateFault(
                 f"{name}: the fake kernel's strides are {other.stride()}, and the real one's {real.stride()}"
             )
-    return any(not isinstance(size, int) for one in made for size in one.shape)
+    return sized_by_data(made)
 
 
 def _differ(real: int, other: Any) -> bool:
@@ -161,8 +185,7 @@ def _differ(real: int, other: Any) -> bool:
 def opchecks(unit: Unit, utils: Sequence[str]) -> Iterator[str]:
     """Run torch.library.opcheck on each sample of one dtype, without and with gradients."""
     torch = unit.torch
-    dtype = torch.float32 if torch.float32 in unit.samples.DTYPES else unit.samples.DTYPES[0]
-    for name, sample in unit.drawn(dtype):
+    for name, sample in unit.drawn(unit.dtype):
         sized = tensors(torch, sample.args)
         # opcheck compares without regard for NaN.
         if any(one.numel() > SMALL for one in sized) or not finite(torch, sample.reference()):

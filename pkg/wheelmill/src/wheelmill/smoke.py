@@ -7,7 +7,8 @@ the operators' namespace and the module of samples. The result says what was fou
 what it was doing, which is written before each part, so that it outlives a crash.
 
 A module of samples offers OPERATORS (name → operator, whose `op` is the overload to call), DTYPES, TOLERANCES
-(dtype → rtol, atol) and samples(operator, device, dtype), each with `args` and a float64 `reference()`.
+(dtype → rtol, atol), which an operator's own `dtypes` and `tolerances` replace, and samples(operator, device, dtype),
+each with `args` and a float64 `reference()`.
 """
 
 from __future__ import annotations
@@ -38,16 +39,48 @@ def operators(torch: Any, namespace: str) -> list[str]:
     return sorted({name.split("::")[1].split(".")[0] for name in names if name.startswith(namespace + "::")})
 
 
+def tensors(torch: Any, value: Any) -> list[Any]:
+    """Every tensor in an argument list or a result, in order."""
+    return [one for one in torch.utils._pytree.tree_leaves(value) if isinstance(one, torch.Tensor)]
+
+
+def called(torch: Any, operator: Any, args: Any) -> list[Any]:
+    """The tensors that a call gives; where it returns none, the arguments that its schema says it writes to."""
+    results = tensors(torch, operator.op(*args))
+    stated = [one.alias_info for one in operator.op._schema.arguments]
+    written = [one for one, said in zip(args, stated, strict=False) if said is not None and said.is_write]
+    return results or tensors(torch, written)
+
+
+def compare(torch: Any, actual: list[Any], expected: list[Any], dtype: Any, tolerances: Any) -> None:
+    """Hold results against the reference's, as the gate `ops` does: integers exactly. Raises AssertionError."""
+    if not expected or len(actual) != len(expected):
+        raise AssertionError(f"{len(actual)} results, and the reference gives {len(expected)}")
+    for one, other in zip(actual, expected, strict=True):
+        if one.is_floating_point() or one.is_complex():
+            every = (tolerances[dtype], tolerances.get(one.dtype, tolerances[dtype]))
+            rtol, atol = max(pair[0] for pair in every), max(pair[1] for pair in every)
+            kind = torch.complex128 if one.is_complex() else torch.float64
+        else:
+            rtol, atol = 0.0, 0.0
+            kind = torch.float64 if other.is_floating_point() else torch.int64
+        torch.testing.assert_close(one.to(kind), other.to(kind), rtol=rtol, atol=atol, equal_nan=True)
+
+
 def compute(torch: Any, module: Any) -> dict[str, int]:
     """Call every operator on every sample on the CPU; the number of calls that gave the reference's values."""
     counts: dict[str, int] = {}
     for name, operator in module.OPERATORS.items():
         counts[name] = 0
-        for dtype in module.DTYPES:
-            rtol, atol = module.TOLERANCES[dtype]
-            for sample in module.samples(operator, "cpu", dtype):
-                value = operator.op(*sample.args).double()
-                torch.testing.assert_close(value, sample.reference(), rtol=rtol, atol=atol, equal_nan=True)
+        tolerances = getattr(operator, "tolerances", module.TOLERANCES)
+        for dtype in getattr(operator, "dtypes", module.DTYPES):
+            for number, sample in enumerate(module.samples(operator, "cpu", dtype)):
+                expected = tensors(torch, sample.reference())
+                try:
+                    compare(torch, called(torch, operator, sample.args), expected, dtype, tolerances)
+                except AssertionError as error:
+                    where = f"{name}, {dtype}, {getattr(sample, 'name', f'sample {number}')}"
+                    raise AssertionError(f"{where}: {error}") from error
                 counts[name] += 1
     return counts
 
