@@ -68,7 +68,7 @@ void local_attention_backward_cpu(const LocalAttention& call, bool of_keys, std:
 void local_attention_forward_cuda(const LocalAttention& call, void* stream);
 void local_attention_backward_cuda(const LocalAttention& call, void* stream);
 
-/// The same on the tensor cores: float16 and bfloat16, SM 8.0, scale finite and not 0, at most 2^30
+/// The same on the tensor cores: float16 and bfloat16, SM 8.0, scale finite and not 0, at most 2^29
 /// rows, heads and batches.
 void local_attention_forward_mma(const LocalAttention& call, void* stream);
 void local_attention_backward_mma(const LocalAttention& call, void* stream);

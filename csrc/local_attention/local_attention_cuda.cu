@@ -28,7 +28,8 @@ bool has_tensor_cores(const LocalAttention& call) {
   int device = 0, major = 0;
   check_attention_launch(cudaGetDevice(&device));
   check_attention_launch(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  constexpr std::int64_t most = 1 << 30;
+  // Ints hold a row and a window after it.
+  constexpr std::int64_t most = 1 << 29;
   const bool short_type = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
   return short_type && major >= 8 && std::isfinite(call.scale) && call.scale != 0 &&
          call.rows <= most && call.batches <= most && call.heads <= most;
