@@ -114,7 +114,8 @@ __device__ inline void row_products(float (&sums)[2], const RowFragments<Storage
 /// rows meet. Weights are computed anew from lse.
 template <class Storage, int Dim, bool OfKeys>
 __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_sm)
-    attention_backward_kernel(LocalAttention call, std::int64_t first_block, bool vectors) {
+    attention_backward_kernel(const FUSEDOPS_CONSTANT LocalAttention call, std::int64_t first_block,
+                              bool vectors) {
 #if __CUDA_ARCH__ >= 800
   using Tiles = Backward<Dim, OfKeys>;
   constexpr int stride = kTileStride<Dim>;

@@ -134,7 +134,8 @@ __device__ inline void meet_tile(const unsigned (&q)[Forward<Dim>::fragments][Di
 /// Reads a block of queries once, and of keys and values what the block meets; writes out and lse.
 template <class Storage, int Dim>
 __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
-    attention_forward_kernel(LocalAttention call, std::int64_t first_block, bool vectors) {
+    attention_forward_kernel(const FUSEDOPS_CONSTANT LocalAttention call, std::int64_t first_block,
+                             bool vectors) {
 #if __CUDA_ARCH__ >= 800
   using Tiles = Forward<Dim>;
   constexpr int fragments = Tiles::fragments;

@@ -8,6 +8,13 @@
 
 #include "local_attention/local_attention.h"
 
+/// Marks a kernel's parameter as one that is never copied, so that functions can refer to it.
+#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 700
+#define FUSEDOPS_CONSTANT __grid_constant__
+#else
+#define FUSEDOPS_CONSTANT
+#endif
+
 namespace fusedops {
 
 inline void check_attention_launch(cudaError_t error) {

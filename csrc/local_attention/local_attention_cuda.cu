@@ -8,7 +8,7 @@ namespace {
 
 template <class Storage>
 __global__ void __launch_bounds__(plain::kThreads)
-    forward_kernel(LocalAttention call, std::int64_t first_block) {
+    forward_kernel(const FUSEDOPS_CONSTANT LocalAttention call, std::int64_t first_block) {
   using T = Compute<Storage>;
   __shared__ plain::Shared<T> shared;
   const AttentionPlace<std::int64_t> at(call, first_block + blockIdx.x, plain::kRows<T>);
@@ -17,7 +17,7 @@ __global__ void __launch_bounds__(plain::kThreads)
 
 template <class Storage, bool OfKeys>
 __global__ void __launch_bounds__(plain::kThreads)
-    backward_kernel(LocalAttention call, std::int64_t first_block) {
+    backward_kernel(const FUSEDOPS_CONSTANT LocalAttention call, std::int64_t first_block) {
   using T = Compute<Storage>;
   __shared__ plain::Shared<T> shared;
   const AttentionPlace<std::int64_t> at(call, first_block + blockIdx.x, plain::kRows<T>);

@@ -116,10 +116,11 @@ __device__ void store(const AttentionTensor& to, std::int64_t b, std::int64_t h,
 }
 
 /// Rows [first, first + kRows) of the matrix (b, h), by kThreads threads. `shared` may be in use
-/// before the call by threads that have not come to it, and is after it by none.
+/// before the call by threads that have not come to it, and is after it by none. Never inlined: its
+/// callers on tensor cores have no register to spare.
 template <class Storage>
-__device__ void forward(const LocalAttention& call, std::int64_t b, std::int64_t h,
-                        std::int64_t first, Shared<Compute<Storage>>& shared) {
+__device__ __noinline__ void forward(const LocalAttention& call, std::int64_t b, std::int64_t h,
+                                     std::int64_t first, Shared<Compute<Storage>>& shared) {
   using T = Compute<Storage>;
   constexpr int rows = kWarpRows<T>;
   const int warp = threadIdx.x / 32;
@@ -187,8 +188,8 @@ __device__ void forward(const LocalAttention& call, std::int64_t b, std::int64_t
 /// As `forward`, dq of rows that are queries, or `OfKeys` dk and dv of rows that are keys. The
 /// first writes delta too, which the second reads.
 template <class Storage, bool OfKeys>
-__device__ void backward(const LocalAttention& call, std::int64_t b, std::int64_t h,
-                         std::int64_t first, Shared<Compute<Storage>>& shared) {
+__device__ __noinline__ void backward(const LocalAttention& call, std::int64_t b, std::int64_t h,
+                                      std::int64_t first, Shared<Compute<Storage>>& shared) {
   using T = Compute<Storage>;
   constexpr int rows = kWarpRows<T>;
   const int warp = threadIdx.x / 32;

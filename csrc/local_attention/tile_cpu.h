@@ -99,7 +99,8 @@ FUSEDOPS_INLINE void load_rows(Compute<Storage>* to, int stride, const Storage* 
   }
 }
 
-/// The transpose of kTile rows: dim rows of kTile. By parts that stay in the first cache's few ways.
+/// The transpose of kTile rows: dim rows of kTile. By parts that stay in the first cache's few
+/// ways.
 template <class T>
 FUSEDOPS_INLINE void transpose(T* to, const T* from, int stride, int dim) {
   constexpr int part = 8;
