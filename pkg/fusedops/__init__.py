@@ -9,6 +9,7 @@ from fusedops.affine import affine  # noqa: E402
 from fusedops.clip_add import clip_add  # noqa: E402
 from fusedops.copy_async import copy_async  # noqa: E402
 from fusedops.edge_enhance import edge_enhance  # noqa: E402
+from fusedops.local_attention import local_attention  # noqa: E402
 from fusedops.matmul import matmul  # noqa: E402
 from fusedops.nms import batched_nms, nms  # noqa: E402
 from fusedops.scale_clamp_add import scale_clamp_add  # noqa: E402
@@ -20,6 +21,7 @@ __all__ = [
     "clip_add",
     "copy_async",
     "edge_enhance",
+    "local_attention",
     "matmul",
     "nms",
     "scale_clamp_add",

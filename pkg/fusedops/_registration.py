@@ -42,6 +42,33 @@ def register_pointwise_vmap(name: str, op: Callable[..., Tensor], tensors: int) 
     torch.library.register_vmap(name, rule)
 
 
+def register_folding_vmap(op: Any) -> None:
+    """Gives the overload `op`, whose tensors all begin with a batch, a rule: vmap's becomes part of it.
+
+    torch 2.4 has no `register_vmap`; there vmap falls back to a loop over the batch.
+    """
+    if not hasattr(torch.library, "register_vmap"):
+        return
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+        def fold(arg: Any, dim: int | None) -> Any:
+            if not isinstance(arg, Tensor):
+                return arg
+            batched = arg.expand(info.batch_size, *arg.shape) if dim is None else arg.movedim(dim, 0)
+            return batched.flatten(0, 1)
+
+        def unfold(result: Tensor) -> Tensor:
+            return result.unflatten(0, (info.batch_size, result.shape[0] // info.batch_size))
+
+        dims = (*in_dims, *(None for _ in args[len(in_dims) :]))
+        results = op(*(fold(arg, dim) for arg, dim in zip(args, dims, strict=True)))
+        if isinstance(results, Tensor):
+            return unfold(results), 0
+        return tuple(unfold(result) for result in results), (0,) * len(results)
+
+    torch.library.register_vmap(op._schema.name, rule)  # noqa: SLF001
+
+
 def register_image_vmap(name: str, op: Callable[..., Tensor]) -> None:
     """Gives the operator `name` a rule that makes of its first argument's batch and N one dimension."""
     if not hasattr(torch.library, "register_vmap"):

@@ -1,5 +1,7 @@
 """Gradients and double gradients, numerically."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -15,6 +17,10 @@ differentiable = pytest.mark.parametrize(
 def smooth(operator: Operator, device: str) -> list[Sample]:
     every = samples(operator, device, torch.float64)
     return [sample.require_grad() for sample in every if sample.gradcheck]
+
+
+def needs_grad(results: Any) -> bool:
+    return any(one.requires_grad for one in (results if isinstance(results, tuple) else (results,)))
 
 
 @differentiable
@@ -35,6 +41,6 @@ def test_gradgradcheck(operator: Operator, device: str) -> None:
 @differentiable
 def test_no_graph_without_need(operator: Operator, device: str) -> None:
     sample = next(iter(samples(operator, device, torch.float32)))
-    assert not operator.op(*sample.args).requires_grad
+    assert not needs_grad(operator.op(*sample.args))
     with torch.no_grad():
-        assert not operator.op(*sample.require_grad().args).requires_grad
+        assert not needs_grad(operator.op(*sample.require_grad().args))

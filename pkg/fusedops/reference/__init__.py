@@ -5,6 +5,11 @@ Called with float64 tensors these give the values to compare with.
 
 from fusedops.reference.copy_async import copy_async, copy_async_out
 from fusedops.reference.edge_enhance import edge_enhance, edge_enhance_backward
+from fusedops.reference.local_attention import (
+    local_attention,
+    local_attention_backward,
+    local_attention_forward,
+)
 from fusedops.reference.matmul import matmul
 from fusedops.reference.nms import batched_nms, nms
 from fusedops.reference.pointwise import (
@@ -25,6 +30,9 @@ __all__ = [
     "copy_async_out",
     "edge_enhance",
     "edge_enhance_backward",
+    "local_attention",
+    "local_attention_backward",
+    "local_attention_forward",
     "matmul",
     "nms",
     "scale_clamp_add",
