@@ -159,7 +159,7 @@ def test_what_a_killed_run_left_is_gone_once_it_is_ended(tmp_path: Path) -> None
     env = {**os.environ, proc.OWNER: str(tmp_path)}
     with subprocess.Popen([sys.executable, "-c", starts], env=env) as left:
         while len(marked(tmp_path)) < 3:
-            assert left.poll() is None
+            assert not left.poll(), "it could not start them"
             time.sleep(0.02)
         proc.end_orphans(tmp_path)
         assert marked(tmp_path) == []
