@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
 import pytest
+
+from wheelmill import proc
 
 from .conftest import PROJECTS, command, environment
 
@@ -134,3 +138,28 @@ def test_the_policy_of_now_holds_for_a_wheel_of_then(slow: Path) -> None:
     done = subprocess.run(command(*BUILD, FIRST), cwd=slow, text=True, capture_output=True, check=False)
     assert done.returncode == 1
     assert "policy.size allows 1,000" in done.stderr
+
+
+HEAVY = "import time; held = bytearray(2**26); held[::4096] = b'x' * len(held[::4096]); time.sleep(60)"
+"""Takes a moment to end, for it holds 64 MiB."""
+
+
+def marked(folder: Path) -> list[str]:
+    """The living processes that carry the folder in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if f"{proc.OWNER}={folder}".encode() in (entry / "environ").read_bytes().split(b"\0"):
+                found.append(entry.name)
+    return found
+
+
+def test_what_a_killed_run_left_is_gone_once_it_is_ended(tmp_path: Path) -> None:
+    starts = f"import subprocess, sys\nfor _ in range(40): subprocess.Popen([sys.executable, '-c', {HEAVY!r}])"
+    env = {**os.environ, proc.OWNER: str(tmp_path)}
+    with subprocess.Popen([sys.executable, "-c", starts], env=env) as left:
+        while len(marked(tmp_path)) < 3:
+            assert not left.poll(), "it could not start them"
+            time.sleep(0.02)
+        proc.end_orphans(tmp_path)
+        assert marked(tmp_path) == []

@@ -11,6 +11,7 @@ import shlex
 import signal
 import subprocess
 import threading
+import time
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -30,6 +31,7 @@ CAUSES = (
 )
 # Every command carries the work folder that it serves in its environment, so that a sweep can find it.
 OWNER = "WHEELMILL_WORK"
+ORPHANS = 10.0  # seconds
 work_folder: contextvars.ContextVar[Path | None] = contextvars.ContextVar("work_folder", default=None)
 NO_SPACE = "No space left on device"
 
@@ -195,9 +197,23 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 
 def end_orphans(work: Path) -> None:
-    """Kill what a killed run left running in `work`: every process that carries the folder in its environment."""
+    """Kill what a killed run left running in `work`: every process that carries the folder in its environment.
+
+    They are gone on return, so that none writes to the folder afterwards; what the kernel itself holds is waited for
+    no longer than ORPHANS seconds.
+    """
     mark = f"{OWNER}={work}".encode()
+    end = time.monotonic() + ORPHANS
+    while _kill_marked(mark) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _kill_marked(mark: bytes) -> bool:
+    """Kill each process with that entry in its environment; whether there was one. What has ended has none."""
+    found = False
     for entry in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if mark in (entry / "environ").read_bytes().split(b"\0"):
                 os.kill(int(entry.name), signal.SIGKILL)
+                found = True
+    return found
