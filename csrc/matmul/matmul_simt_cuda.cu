@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(Shape::threads, Shape::Blocks)
 }
 
 /// Square tiles of 8 × 16 sums a thread: for each k 6 loads of 16 bytes to 128 multiplications.
-using LargeFloatTiles = SimtShape<128, 128, 64, 64, 8, 16, 2, 2>;
+using LargeFloatTiles = SimtShape<128, 128, 64, 64, 8, 8, 3, 2>;
 /// For results of few tiles, for float64, and for what is widened.
 using SmallTiles = SimtShape<64, 64, 32, 32, 8, 8, 3, 3>;
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._C._functorch import get_unwrapped, is_functorch_wrapped_tensor
 
 from fusedops import _autograd
 from fusedops._autograd import register_autograd
@@ -50,9 +51,16 @@ def _hold(x: Tensor, out: Tensor | None) -> None:
     if torch.compiler.is_compiling() or type(x) not in _PLAIN or torch.cuda.is_current_stream_capturing():
         return
     stream = torch.cuda.current_stream(x.device)
-    x.record_stream(stream)
-    if out is not None:
-        out.record_stream(stream)
+    for used in (x, out):
+        if used is not None:
+            _unwrapped(used).record_stream(stream)
+
+
+def _unwrapped(tensor: Tensor) -> Tensor:
+    """The tensor that torch.func's transforms have wrapped, if so: the memory is its."""
+    while is_functorch_wrapped_tensor(tensor):
+        tensor = get_unwrapped(tensor)
+    return tensor
 
 
 @torch.library.register_fake("fusedops::copy_async")
