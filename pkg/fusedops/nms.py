@@ -16,9 +16,10 @@ def nms(boxes: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
 
     A box is dropped where a box before it is kept and their intersection over union exceeds
     `iou_threshold`; "before" is a greater score, or the same score and a lower index, and a NaN is the
-    greatest score (beyond 8,192 boxes on CUDA as in torch.sort there: one whose sign is set is the least). `boxes` are (N, 4), a row (x1, y1, x2, y2), and `scores` (N), both float16,
-    bfloat16, float32 or float64 and on one device, CPU or CUDA, with any strides; N may be 0 and is at
-    most 2^30. The result is int64, (K), contiguous, and carries no gradient.
+    greatest score (of more than 8,192 boxes on CUDA the least where its sign is set, as in torch.sort
+    there). `boxes` are (N, 4), a row (x1, y1, x2, y2), and `scores` (N), both float16, bfloat16, float32
+    or float64 and on one device, CPU or CUDA, with any strides; N may be 0 and is at most 2^30. The
+    result is int64, (K), contiguous, and carries no gradient.
 
     The indices are exactly those of `torchvision.ops.nms` 0.26 (torchvision/csrc/ops/cpu/nms_kernel.cpp
     and cuda/nms_kernel.cu) for every input that it takes, boxes of zero or negative area, NaN and

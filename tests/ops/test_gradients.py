@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from fusedops.testing import OPERATORS, Operator, Sample, samples
+from fusedops.testing.pointwise import POINTWISE
 
 differentiable = pytest.mark.parametrize(
     "operator",
@@ -35,7 +36,11 @@ def test_gradcheck(operator: Operator, device: str) -> None:
 def test_gradgradcheck(operator: Operator, device: str) -> None:
     for sample in smooth(operator, device):
         if sample.args[0].numel() < 100:  # the cost is quadratic
-            assert torch.autograd.gradgradcheck(operator.op, sample.args, nondet_tol=operator.nondet_tol)
+            # By random projections where an element of the result depends on many.
+            fast = operator.name not in POINTWISE
+            assert torch.autograd.gradgradcheck(
+                operator.op, sample.args, nondet_tol=operator.nondet_tol, fast_mode=fast
+            ), sample.name
 
 
 @differentiable
