@@ -2,6 +2,7 @@
 
     python -m benchmarks.operators --out report.json [--wheel WHEEL] [--only matmul] [--plot times.svg]
     python -m benchmarks.operators --from report.json [--plot times.svg] [--markdown]
+    python -m benchmarks.operators --from report.json --profile why.json
     python -m benchmarks.operators --rehearse
 
 From the repository's root. On a machine without a GPU the rows of the CPU alone. The report is written after each row.
@@ -20,7 +21,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from . import plot, show
+from . import plot, profile, show
 from .rows import WORKS, Row, begun, every, judged, rehearsed
 
 VERSION = 1
@@ -152,15 +153,22 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rehearse", action="store_true", help="every row at a tiny size, to see that it runs")
     parser.add_argument("--from", dest="source", type=Path, help="a report of before, in place of measuring")
     parser.add_argument("--plot", type=Path, help="draw it as an SVG, with matplotlib")
+    parser.add_argument("--profile", type=Path, help="write what ncu counts of the rows that missed a target")
+    parser.add_argument("--profiled", nargs=2, help=argparse.SUPPRESS)  # the child that ncu looks at
     parser.add_argument("--markdown", action="store_true", help="print the documentation's table")
     parser.add_argument("--strict", action="store_true", help="exit with 1 also where a target is not met")
     options = parser.parse_args(argv)
+    if options.profiled:
+        profile.call_once(*options.profiled)
+        return 0
     report = read(options.source) if options.source else run(options)
     if options.plot:
         try:
             plot.write(report, options.plot)
         except ImportError:
             print("no plot: matplotlib is not installed (pip install matplotlib)", file=sys.stderr)
+    if options.profile:
+        write(profile.profiled(report), options.profile)
     print(show.markdown(report) if options.markdown else show.text(report))
     return code(report, strict=options.strict)
 
