@@ -221,9 +221,9 @@ __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_
       products<Storage, Dim, part>(weights, row_fragments, tile, in_tile);
       products<Storage, Dim, part>(slopes, row2_fragments, tile2, in_tile);
       const bool masked = from < warp_last - before || last > warp_row + after || last >= rows;
-      weigh_again<OfKeys, Tiles::columns>(weights, slopes, row_lse, row_delta, numbers + in_tile,
-                                          scale_log2, {warp_row, from, before, after, rows},
-                                          masked);
+      weigh_again<OfKeys>(weights, row_lse, numbers + in_tile, scale_log2,
+                          {warp_row, from, before, after, rows}, masked);
+      to_slopes<OfKeys>(slopes, weights, row_delta, numbers + Tiles::columns + in_tile);
       add_products<Storage, Dim, part>(sums, slopes, tile, in_tile);
       if constexpr (OfKeys) {
         add_products<Storage, Dim, part>(sums2, weights, tile2, in_tile);

@@ -192,24 +192,28 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
     wgmma_fence();
     if constexpr (Tiles::keep) {
       tile_products<Storage>(weights, kept, columns + stages.step(i));
+      wgmma_commit();
       tile_products<Storage>(slopes, kept2, columns2 + stages.step(i));
     } else {
       tile_products<Storage>(weights, row_tile, columns + stages.step(i));
+      wgmma_commit();
       tile_products<Storage>(slopes, row2_tile, columns2 + stages.step(i));
     }
     wgmma_commit();
-    wgmma_wait<0>();
+    wgmma_wait<1>();
     wgmma_results(weights);
-    wgmma_results(slopes);
     if (Tiles::ahead && i > met.first) {
       stages.release(i - 1);
     }
     const int column = begin + i * kTileRows;
     const int last = column + kTileRows - 1;
     const bool masked = column < warp_last - before || last > warp_row + after || last >= rows;
-    weigh_again<OfKeys, kTileRows>(weights, slopes, row_lse, row_delta,
-                                   numbers + stages.place(i) * Tiles::numbers, scale_log2,
-                                   {warp_row, column, before, after, rows}, masked);
+    const float* own = numbers + stages.place(i) * Tiles::numbers;
+    weigh_again<OfKeys>(weights, row_lse, own, scale_log2, {warp_row, column, before, after, rows},
+                        masked);
+    wgmma_wait<0>();
+    wgmma_results(slopes);
+    to_slopes<OfKeys>(slopes, weights, row_delta, own + kTileRows);
     unsigned packed[kTileRows / 16][4], packed2[kTileRows / 16][4];
 #pragma unroll
     for (int n = 0; n < kTileRows / 16; ++n) {
@@ -250,12 +254,12 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
     return;
   }
   const float scale = static_cast<float>(call.scale);
-  Storage* own = reinterpret_cast<Storage*>(shared) + warp * 16 * kTileStride<kTileDim>;
+  Storage* staged = reinterpret_cast<Storage*>(shared) + warp * 16 * kTileStride<kTileDim>;
   store_rows<Storage, kTileDim>(OfKeys ? call.dk : call.dq, at.batch, at.head, warp_row, rows,
-                                call.dim, true, sums, scale, scale, own);
+                                call.dim, true, sums, scale, scale, staged);
   if constexpr (OfKeys) {
     store_rows<Storage, kTileDim>(call.dv, at.batch, at.head, warp_row, rows, call.dim, true, sums2,
-                                  1.0f, 1.0f, own);
+                                  1.0f, 1.0f, staged);
   }
 #endif
 }

@@ -121,34 +121,43 @@ __device__ inline float end_rows(Running<Dim>& running, const LocalAttention& ca
   return bad + unfinished(running.out, first, rows);
 }
 
-/// From scores and products with grad to weights and the scores' gradients, in place. lse and delta
-/// are the rows', lse in powers of 2, or `OfKeys` the columns', at `numbers` and `Stride` further.
-template <bool OfKeys, int Stride, int N>
-__device__ inline void weigh_again(float (&weights)[N][4], float (&slopes)[N][4],
-                                   const float (&row_lse)[2], const float (&row_delta)[2],
-                                   const float* numbers, float scale_log2, const Mask& mask,
+/// From scores to weights, in place, by the rows' lse in powers of 2 or, `OfKeys`, the columns'
+/// lse.
+template <bool OfKeys, int N>
+__device__ inline void weigh_again(float (&weights)[N][4], const float (&row_lse)[2],
+                                   const float* column_lse, float scale_log2, const Mask& mask,
                                    bool masked) {
 #pragma unroll
   for (int n = 0; n < N; ++n) {
-    float2 column_lse, column_delta;
+    float2 own;
     if (OfKeys) {
-      const float* own = numbers + 8 * n + threadIdx.x % 4 * 2;
-      column_lse = *reinterpret_cast<const float2*>(own);
-      column_delta = *reinterpret_cast<const float2*>(own + Stride);
+      own = *reinterpret_cast<const float2*>(column_lse + 8 * n + threadIdx.x % 4 * 2);
     }
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const float log_sum =
-          OfKeys ? (e % 2 == 0 ? column_lse.x : column_lse.y) * kLog2e : row_lse[e / 2];
-      const float subtracted =
-          OfKeys ? (e % 2 == 0 ? column_delta.x : column_delta.y) : row_delta[e / 2];
+      const float log_sum = OfKeys ? (e % 2 == 0 ? own.x : own.y) * kLog2e : row_lse[e / 2];
       weights[n][e] = exp2_approx(weights[n][e] * scale_log2 - log_sum);
-      slopes[n][e] = weights[n][e] * (slopes[n][e] - subtracted);
       if (masked) {
-        const bool counts = mask.counts(n, e);
-        weights[n][e] = counts ? weights[n][e] : 0.0f;
-        slopes[n][e] = counts ? slopes[n][e] : 0.0f;
+        weights[n][e] = mask.counts(n, e) ? weights[n][e] : 0.0f;
       }
+    }
+  }
+}
+
+/// From products with grad to the scores' gradients, in place.
+template <bool OfKeys, int N>
+__device__ inline void to_slopes(float (&slopes)[N][4], const float (&weights)[N][4],
+                                 const float (&row_delta)[2], const float* column_delta) {
+#pragma unroll
+  for (int n = 0; n < N; ++n) {
+    float2 own;
+    if (OfKeys) {
+      own = *reinterpret_cast<const float2*>(column_delta + 8 * n + threadIdx.x % 4 * 2);
+    }
+#pragma unroll
+    for (int e = 0; e < 4; ++e) {
+      const float subtracted = OfKeys ? (e % 2 == 0 ? own.x : own.y) : row_delta[e / 2];
+      slopes[n][e] = weights[n][e] * (slopes[n][e] - subtracted);
     }
   }
 }
