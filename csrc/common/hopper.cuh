@@ -141,6 +141,11 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* from) {
          stride >> 4 << 32 | std::uint64_t{1} << 62;
 }
 
+/// The descriptor of what lies `units` of 16 bytes on. Nothing is carried out of its lower half.
+__device__ inline std::uint64_t wgmma_advance(std::uint64_t descriptor, int units) {
+  return (descriptor & 0xFFFFFFFF00000000u) | (static_cast<unsigned>(descriptor) + units);
+}
+
 /// Orders the warpgroup's accesses to registers and shared memory before the products that follow.
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");

@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
   };
 
   const int lane = threadIdx.x % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp = warp_index();
   const int warp_row = at.first + warp * 16;
   const int warp_last = warp_row + 15;
   const int group = warp / 4;
@@ -181,23 +181,31 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
   clear(sums);
   clear(sums2);
 
+  // Beside its purpose, a branch: without one the compiler would wait for all products before the
+  // weights.
+  const auto await_next = [&](int i) {
+    if (i + 1 < met.end) {
+      stages.wait(i + 1);
+    }
+  };
+
   int i = 0;
   for (; i < met.first; ++i) {
     pass(i);
   }
+  await_next(i - 1);
 #pragma unroll 1
   for (; i < met.end; ++i) {
     float weights[kTileRows / 8][4], slopes[kTileRows / 8][4];
-    stages.wait(i);
     wgmma_fence();
     if constexpr (Tiles::keep) {
-      tile_products<Storage>(weights, kept, columns + stages.step(i));
+      tile_products<Storage>(weights, kept, stages.at(columns, i));
       wgmma_commit();
-      tile_products<Storage>(slopes, kept2, columns2 + stages.step(i));
+      tile_products<Storage>(slopes, kept2, stages.at(columns2, i));
     } else {
-      tile_products<Storage>(weights, row_tile, columns + stages.step(i));
+      tile_products<Storage>(weights, row_tile, stages.at(columns, i));
       wgmma_commit();
-      tile_products<Storage>(slopes, row2_tile, columns2 + stages.step(i));
+      tile_products<Storage>(slopes, row2_tile, stages.at(columns2, i));
     }
     wgmma_commit();
     wgmma_wait<1>();
@@ -211,6 +219,8 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
     const float* own = numbers + stages.place(i) * Tiles::numbers;
     weigh_again<OfKeys>(weights, row_lse, own, scale_log2, {warp_row, column, before, after, rows},
                         masked);
+    wgmma_results(weights);
+    await_next(i);
     wgmma_wait<0>();
     wgmma_results(slopes);
     to_slopes<OfKeys>(slopes, weights, row_delta, own + kTileRows);
@@ -221,9 +231,9 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
       pack_a<Storage>(packed2[n], weights, n);
     }
     wgmma_fence();
-    add_tile_products<Storage>(sums, packed, turned + stages.step(i));
+    add_tile_products<Storage>(sums, packed, stages.at(turned, i));
     if constexpr (OfKeys) {
-      add_tile_products<Storage>(sums2, packed2, turned2 + stages.step(i));
+      add_tile_products<Storage>(sums2, packed2, stages.at(turned2, i));
     }
     wgmma_commit();
     if (!Tiles::ahead) {

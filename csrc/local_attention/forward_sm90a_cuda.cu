@@ -8,12 +8,12 @@ namespace {
 /// Of a block, 64 queries each, which share what is read of keys and values.
 constexpr int kGroups = 2;
 constexpr int kBlocksAnSm = 2;
-constexpr int kStages = 4;
+constexpr int kStages = 5;
 constexpr int kRows = kGroups * kTileRows;
 constexpr int kThreads = kGroups * kGroupThreads;
 constexpr int kTilesBytes = (kGroups + 2 * kStages) * kTileBytes;
 constexpr int kSharedBytes = 1024 + kTilesBytes + (2 * kStages + 1) * sizeof(Barrier);
-static_assert(kStages >= 3 && kTilesBytes >= static_cast<int>(sizeof(plain::Shared<float>)));
+static_assert(kStages >= 4 && kTilesBytes >= static_cast<int>(sizeof(plain::Shared<float>)));
 
 struct ForwardCall {
   LocalAttention call;
@@ -75,7 +75,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
     refill(i);
   };
 
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  const int warp = warp_index();
   const int warp_row = at.first + warp * 16;
   const int warp_last = warp_row + 15;
   const Met met(at.first + warp / 4 * kTileRows, rows, before, after, begin, tiles);
@@ -110,6 +110,14 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
     }
   };
 
+  // Beside its purpose, a branch: without one the compiler would wait for the products before this
+  // in place of after the weights.
+  const auto await_next = [&](int i) {
+    if (i + 1 < met.end) {
+      stages.wait(i + 1);
+    }
+  };
+
   int i = 0;
   for (; i < met.first; ++i) {
     pass(i);
@@ -117,33 +125,34 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
   if (met.first < met.end) {
     stages.wait(i);
     wgmma_fence();
-    tile_products<Storage>(s, q, keys + stages.step(i));
+    tile_products<Storage>(s, q, stages.at(keys, i));
     wgmma_commit();
     wgmma_wait<0>();
     wgmma_results(s);
     to_weights(i);
     pack_weights();
+    await_next(i);
 #pragma unroll 1
     for (++i; i < met.end; ++i) {
-      stages.wait(i);
       wgmma_fence();
-      tile_products<Storage>(s, q, keys + stages.step(i));
+      tile_products<Storage>(s, q, stages.at(keys, i));
       wgmma_commit();
-      add_tile_products<Storage>(running.out, p, values + stages.step(i - 1));
+      add_tile_products<Storage>(running.out, p, stages.at(values, i - 1));
       wgmma_commit();
       wgmma_wait<1>();
       wgmma_results(s);
       to_weights(i);
+      wgmma_results(s);
+      await_next(i);
       wgmma_wait<0>();
       wgmma_results(running.out);
-      wgmma_results(s);
       stages.release(i - 1);
       rescale(running, factors);
       pack_weights();
       refill(i);
     }
     wgmma_fence();
-    add_tile_products<Storage>(running.out, p, values + stages.step(i - 1));
+    add_tile_products<Storage>(running.out, p, stages.at(values, i - 1));
     wgmma_commit();
     wgmma_wait<0>();
     wgmma_results(running.out);

@@ -58,7 +58,7 @@ __device__ inline void tile_products(float (&sums)[8][4], const unsigned (&rows)
                                      std::uint64_t tile) {
 #pragma unroll
   for (int d = 0; d < kTileDim / 16; ++d) {
-    wgmma_m64n64k16<Storage, true>(sums, rows[d], tile + 2 * d, d > 0);
+    wgmma_m64n64k16<Storage, true>(sums, rows[d], wgmma_advance(tile, 2 * d), d > 0);
   }
 }
 /// The same of rows that are a tile, too.
@@ -66,7 +66,8 @@ template <class Storage>
 __device__ inline void tile_products(float (&sums)[8][4], std::uint64_t rows, std::uint64_t tile) {
 #pragma unroll
   for (int d = 0; d < kTileDim / 16; ++d) {
-    wgmma_m64n64k16<Storage, true>(sums, rows + 2 * d, tile + 2 * d, d > 0);
+    wgmma_m64n64k16<Storage, true>(sums, wgmma_advance(rows, 2 * d), wgmma_advance(tile, 2 * d),
+                                   d > 0);
   }
 }
 
@@ -76,7 +77,7 @@ __device__ inline void add_tile_products(float (&sums)[8][4], const unsigned (&w
                                          std::uint64_t tile) {
 #pragma unroll
   for (int n = 0; n < kTileRows / 16; ++n) {
-    wgmma_m64n64k16<Storage, false>(sums, weights[n], tile + 128 * n, 1);
+    wgmma_m64n64k16<Storage, false>(sums, weights[n], wgmma_advance(tile, 128 * n), 1);
   }
 }
 
@@ -89,8 +90,10 @@ struct Stages {
 
   static __device__ int place(int i) { return static_cast<unsigned>(i) % Count; }
   static __device__ unsigned parity(int i) { return static_cast<unsigned>(i) / Count % 2; }
-  /// What to add to a descriptor of the first pair's.
-  static __device__ int step(int i) { return place(i) * (2 * kTileBytes / 16); }
+  /// Of the pair `i`, from the descriptor of the first pair's.
+  static __device__ std::uint64_t at(std::uint64_t descriptor, int i) {
+    return wgmma_advance(descriptor, place(i) * (2 * kTileBytes / 16));
+  }
 
   __device__ Barrier* empty() const { return full + Count; }
   __device__ void init(unsigned arrivals) const {
@@ -118,6 +121,11 @@ struct Stages {
   /// Until every warp has.
   __device__ void wait_empty(int i) const { barrier_wait(empty() + place(i), parity(i)); }
 };
+
+/// This thread's warp, which the compiler then knows to be one for all of its lanes.
+__device__ inline int warp_index() {
+  return __shfl_sync(0xFFFFFFFFu, static_cast<int>(threadIdx.x) / 32, 0);
+}
 
 /// The tiles that a warpgroup's rows meet, of those whose columns begin at `begin`.
 struct Met {

@@ -137,7 +137,13 @@ __device__ inline void weigh_again(float (&weights)[N][4], const float (&row_lse
     for (int e = 0; e < 4; ++e) {
       const float log_sum = OfKeys ? (e % 2 == 0 ? own.x : own.y) * kLog2e : row_lse[e / 2];
       weights[n][e] = exp2_approx(weights[n][e] * scale_log2 - log_sum);
-      if (masked) {
+    }
+  }
+  if (masked) {
+#pragma unroll
+    for (int n = 0; n < N; ++n) {
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
         weights[n][e] = mask.counts(n, e) ? weights[n][e] : 0.0f;
       }
     }
