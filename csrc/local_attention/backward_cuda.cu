@@ -1,4 +1,4 @@
-#include "local_attention/tiles.cuh"
+#include "local_attention/weights.cuh"
 
 namespace fusedops {
 namespace {
@@ -70,10 +70,8 @@ __device__ inline void add_products(float (&sums)[Dim / 8][4], const float (&wei
                                     const Storage* tile, int column) {
 #pragma unroll
   for (int n = 0; n < Part / 16; ++n) {
-    const unsigned a[4] = {pack<Storage>(weights[2 * n][0], weights[2 * n][1]),
-                           pack<Storage>(weights[2 * n][2], weights[2 * n][3]),
-                           pack<Storage>(weights[2 * n + 1][0], weights[2 * n + 1][1]),
-                           pack<Storage>(weights[2 * n + 1][2], weights[2 * n + 1][3])};
+    unsigned a[4];
+    pack_a<Storage>(a, weights, n);
 #pragma unroll
     for (int d = 0; d < Dim / 16; ++d) {
       unsigned b[4];
@@ -96,11 +94,7 @@ __device__ inline void row_products(float (&sums)[2], const RowFragments<Storage
     load_a<Dim>(b, out, row, 16 * d);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      const auto low = [](unsigned pair) {
-        return widen(Storage{static_cast<unsigned short>(pair & 0xFFFFu)});
-      };
-      sums[e % 2] += low(a[e]) * low(b[e]);
-      sums[e % 2] += low(a[e] >> 16) * low(b[e] >> 16);
+      sums[e % 2] += pair_product<Storage>(a[e], b[e]);
     }
   }
 #pragma unroll
@@ -227,31 +221,9 @@ __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_
       products<Storage, Dim, part>(weights, row_fragments, tile, in_tile);
       products<Storage, Dim, part>(slopes, row2_fragments, tile2, in_tile);
       const bool masked = from < warp_last - before || last > warp_row + after || last >= rows;
-#pragma unroll
-      for (int n = 0; n < part / 8; ++n) {
-        float2 column_lse, column_delta;
-        if (OfKeys) {
-          const float* own = numbers + in_tile + 8 * n + lane % 4 * 2;
-          column_lse = *reinterpret_cast<const float2*>(own);
-          column_delta = *reinterpret_cast<const float2*>(own + Tiles::columns);
-        }
-#pragma unroll
-        for (int e = 0; e < 4; ++e) {
-          const float log_sum =
-              OfKeys ? (e % 2 == 0 ? column_lse.x : column_lse.y) * kLog2e : row_lse[e / 2];
-          const float subtracted =
-              OfKeys ? (e % 2 == 0 ? column_delta.x : column_delta.y) : row_delta[e / 2];
-          weights[n][e] = exp2_approx(weights[n][e] * scale_log2 - log_sum);
-          slopes[n][e] = weights[n][e] * (slopes[n][e] - subtracted);
-          if (masked) {
-            const int row = warp_row + lane / 4 + e / 2 * 8;
-            const int own = from + 8 * n + lane % 4 * 2 + e % 2;
-            const bool met = own >= row - before && own <= row + after && own < rows;
-            weights[n][e] = met ? weights[n][e] : 0.0f;
-            slopes[n][e] = met ? slopes[n][e] : 0.0f;
-          }
-        }
-      }
+      weigh_again<OfKeys>(weights, row_lse, numbers + in_tile, scale_log2,
+                          {warp_row, from, before, after, rows}, masked);
+      to_slopes<OfKeys>(slopes, weights, row_delta, numbers + Tiles::columns + in_tile);
       add_products<Storage, Dim, part>(sums, slopes, tile, in_tile);
       if constexpr (OfKeys) {
         add_products<Storage, Dim, part>(sums2, weights, tile2, in_tile);
@@ -262,11 +234,7 @@ __global__ void __launch_bounds__(kMmaThreads, Backward<Dim, OfKeys>::blocks_an_
 
   const float bad = unfinished(sums, warp_row, rows) + unfinished(sums2, warp_row, rows);
   if (__syncthreads_or(bad != 0)) {
-    using Plain = plain::Shared<float>;
-    for (int row = 0; row < Tiles::rows; row += plain::kRows<float>) {
-      plain::backward<Storage, OfKeys>(call, at.batch, at.head, first + row,
-                                       *reinterpret_cast<Plain*>(shared));
-    }
+    plain_backward<Storage, OfKeys, Tiles::rows>(call, at, shared);
     return;
   }
   const float scale = static_cast<float>(call.scale);

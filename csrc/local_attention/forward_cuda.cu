@@ -1,4 +1,4 @@
-#include "local_attention/tiles.cuh"
+#include "local_attention/weights.cuh"
 
 namespace fusedops {
 namespace {
@@ -14,69 +14,6 @@ struct Forward {
   /// Queries, then two stages of keys and of values.
   static constexpr int shared_bytes = (rows + 4 * columns) * kTileStride<Dim> * 2;
 };
-
-/// The greatest score so far of each of a fragment's two rows, its sum of weights by lane, and the
-/// weighted sum of values.
-template <int Dim>
-struct Running {
-  float most[2], total[2];
-  float out[Dim / 8][4];
-};
-
-/// Where a warp's scores are, and which of them count: columns [row - before, row + after] of a
-/// row, and none from `end` on.
-struct Mask {
-  int first_row, first_column, before, after, end;
-};
-
-/// From scores to weights, in place, and what that changes of the rows.
-template <int Dim, int Columns>
-__device__ inline void weigh(float (&s)[Columns / 8][4], Running<Dim>& running, float scale_log2,
-                             const Mask& mask, bool masked) {
-  const int lane = threadIdx.x % 32;
-  if (masked) {
-#pragma unroll
-    for (int n = 0; n < Columns / 8; ++n) {
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const int row = mask.first_row + lane / 4 + e / 2 * 8;
-        const int column = mask.first_column + 8 * n + lane % 4 * 2 + e % 2;
-        const bool met =
-            column >= row - mask.before && column <= row + mask.after && column < mask.end;
-        s[n][e] = met ? s[n][e] : -INFINITY;
-      }
-    }
-  }
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    float most = running.most[half];
-#pragma unroll
-    for (int n = 0; n < Columns / 8; ++n) {
-      most = fmaxf(most, fmaxf(s[n][2 * half], s[n][2 * half + 1]));
-    }
-    most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFu, most, 1));
-    most = fmaxf(most, __shfl_xor_sync(0xFFFFFFFFu, most, 2));
-    // A row that meets no column yet has no maximum to subtract.
-    const float shift = most == -INFINITY ? 0.0f : most * scale_log2;
-    const float factor = exp2_approx(running.most[half] * scale_log2 - shift);
-    running.most[half] = most;
-    float total = 0;
-#pragma unroll
-    for (int n = 0; n < Columns / 8; ++n) {
-#pragma unroll
-      for (int e = 2 * half; e < 2 * half + 2; ++e) {
-        s[n][e] = exp2_approx(s[n][e] * scale_log2 - shift);
-        total += s[n][e];
-      }
-    }
-    running.total[half] = running.total[half] * factor + total;
-#pragma unroll
-    for (int n = 0; n < Dim / 8; ++n) {
-      running.out[n][2 * half] *= factor;
-      running.out[n][2 * half + 1] *= factor;
-    }
-  }
-}
 
 /// A tile of keys and values, for one warp.
 template <class Storage, int Dim>
@@ -108,12 +45,13 @@ __device__ inline void meet_tile(const unsigned (&q)[Forward<Dim>::fragments][Di
   unsigned p[fragments][columns / 16][4];
 #pragma unroll
   for (int f = 0; f < fragments; ++f) {
-    weigh<Dim, columns>(s[f], running[f], scale_log2, mask, masked);
+    float factors[2];
+    weigh(s[f], running[f], factors, scale_log2, mask, masked);
+    rescale(running[f], factors);
     mask.first_row += 16;
 #pragma unroll
-    for (int n = 0; n < columns / 8; ++n) {
-      p[f][n / 2][n % 2 * 2] = pack<Storage>(s[f][n][0], s[f][n][1]);
-      p[f][n / 2][n % 2 * 2 + 1] = pack<Storage>(s[f][n][2], s[f][n][3]);
+    for (int n = 0; n < columns / 16; ++n) {
+      pack_a<Storage>(p[f][n], s[f], n);
     }
   }
 #pragma unroll
@@ -167,7 +105,6 @@ __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
   cp_async_wait<0>();
   __syncthreads();
 
-  const int lane = threadIdx.x % 32;
   const int warp = threadIdx.x / 32;
   const int warp_row = first + warp * 16 * fragments;
   const int warp_last = warp_row + 16 * fragments - 1;
@@ -186,9 +123,7 @@ __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
         q[f][d][e] ^= sign;
       }
     }
-    running[f].most[0] = running[f].most[1] = -INFINITY;
-    running[f].total[0] = running[f].total[1] = 0;
-    clear(running[f].out);
+    begin_rows(running[f]);
   }
 
   int stage = 0;
@@ -212,28 +147,10 @@ __global__ void __launch_bounds__(kMmaThreads, Forward<Dim>::blocks_an_sm)
   float bad = 0;
 #pragma unroll
   for (int f = 0; f < fragments; ++f) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float& total = running[f].total[half];
-      total += __shfl_xor_sync(0xFFFFFFFFu, total, 1);
-      total += __shfl_xor_sync(0xFFFFFFFFu, total, 2);
-      const int row = warp_row + 16 * f + lane / 4 + 8 * half;
-      if (lane % 4 == 0 && row < rows) {
-        static_cast<float*>(call.lse)[(at.batch * call.heads + at.head) * call.rows + row] =
-            running[f].most[half] * scale_log2 * kLn2 + logf(total);
-      }
-      // Without a finite score the sum is 0.
-      bad += row < rows && !(total > 0) ? 1.0f : 0.0f;
-      total = 1 / total;
-    }
-    bad += unfinished(running[f].out, warp_row + 16 * f, rows);
+    bad += end_rows(running[f], call, at, warp_row + 16 * f, scale_log2);
   }
   if (__syncthreads_or(bad != 0)) {
-    using Plain = plain::Shared<float>;
-    for (int row = 0; row < Tiles::rows; row += plain::kRows<float>) {
-      plain::forward<Storage>(call, at.batch, at.head, first + row,
-                              *reinterpret_cast<Plain*>(shared));
-    }
+    plain_forward<Storage, Tiles::rows>(call, at, shared);
     return;
   }
 #pragma unroll

@@ -73,4 +73,9 @@ void local_attention_backward_cuda(const LocalAttention& call, void* stream);
 void local_attention_forward_mma(const LocalAttention& call, void* stream);
 void local_attention_backward_mma(const LocalAttention& call, void* stream);
 
+/// The same on SM 9.0 by its own instructions, where FUSEDOPS_WITH_SM90A. False, and nothing begun,
+/// on other devices and where D is above 64 or a row is not on whole 16 bytes.
+bool local_attention_forward_sm90a(const LocalAttention& call, void* stream);
+bool local_attention_backward_sm90a(const LocalAttention& call, void* stream);
+
 }  // namespace fusedops

@@ -39,6 +39,11 @@ bool has_tensor_cores(const LocalAttention& call) {
 
 void local_attention_forward_cuda(const LocalAttention& call, void* stream) {
   if (has_tensor_cores(call)) {
+#ifdef FUSEDOPS_WITH_SM90A
+    if (local_attention_forward_sm90a(call, stream)) {
+      return;
+    }
+#endif
     local_attention_forward_mma(call, stream);
     return;
   }
@@ -53,6 +58,11 @@ void local_attention_forward_cuda(const LocalAttention& call, void* stream) {
 
 void local_attention_backward_cuda(const LocalAttention& call, void* stream) {
   if (has_tensor_cores(call)) {
+#ifdef FUSEDOPS_WITH_SM90A
+    if (local_attention_backward_sm90a(call, stream)) {
+      return;
+    }
+#endif
     local_attention_backward_mma(call, stream);
     return;
   }

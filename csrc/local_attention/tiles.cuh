@@ -77,6 +77,15 @@ __device__ inline void load_b(unsigned (&b)[4], const Storage* tile, int row, in
   ldmatrix_x4_trans(b, tile + (row + lane % 16) * kTileStride<Dim> + d + lane / 16 * 8);
 }
 
+/// The sum of the products of two pairs.
+template <class Storage>
+__device__ inline float pair_product(unsigned a, unsigned b) {
+  const auto low = [](unsigned pair) {
+    return widen(Storage{static_cast<unsigned short>(pair & 0xFFFFu)});
+  };
+  return low(a) * low(b) + low(a >> 16) * low(b >> 16);
+}
+
 /// Sets to zero.
 template <int N>
 __device__ inline void clear(float (&d)[N][4]) {

@@ -1,4 +1,4 @@
-#include "matmul/hopper.cuh"
+#include "common/hopper.cuh"
 #include "matmul/tile.cuh"
 
 // Compiled for 90a alone: wgmma, setmaxnreg and multicast copies exist on SM 9.0 and nowhere else.

@@ -49,6 +49,18 @@ __device__ inline void barrier_arrive(Barrier* barrier, unsigned rank) {
       : "memory");
 }
 
+/// One arrival at this block's own.
+__device__ inline void barrier_arrive(Barrier* barrier) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
+/// One arrival when this thread's copies by cp.async so far have arrived.
+__device__ inline void barrier_arrive_copied(Barrier* barrier) {
+  asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier))
+               : "memory");
+}
+
 /// Returns when the phase of that parity is complete. Phases alternate from 0; before the first,
 /// the one before counts as complete.
 __device__ inline void barrier_wait(Barrier* barrier, unsigned parity) {
@@ -129,6 +141,11 @@ __device__ inline std::uint64_t wgmma_descriptor(const void* from) {
          stride >> 4 << 32 | std::uint64_t{1} << 62;
 }
 
+/// The descriptor of what lies `units` of 16 bytes on. Nothing is carried out of its lower half.
+__device__ inline std::uint64_t wgmma_advance(std::uint64_t descriptor, int units) {
+  return (descriptor & 0xFFFFFFFF00000000u) | (static_cast<unsigned>(descriptor) + units);
+}
+
 /// Orders the warpgroup's accesses to registers and shared memory before the products that follow.
 __device__ inline void wgmma_fence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
@@ -148,6 +165,13 @@ __device__ inline void wgmma_results(float (&sums)[Count]) {
 #pragma unroll
   for (int i = 0; i < Count; ++i) {
     asm volatile("" : "+f"(sums[i])::"memory");
+  }
+}
+template <int Count>
+__device__ inline void wgmma_results(float (&sums)[Count][4]) {
+#pragma unroll
+  for (int i = 0; i < Count; ++i) {
+    wgmma_results(sums[i]);
   }
 }
 
@@ -198,6 +222,59 @@ __device__ inline void wgmma_m64n256k16(float (&d)[128], std::uint64_t a, std::u
 }
 
 #undef FUSEDOPS_WGMMA
+
+#define FUSEDOPS_SUMS_4(i) "+f"(d[i][0]), "+f"(d[i][1]), "+f"(d[i][2]), "+f"(d[i][3])
+#define FUSEDOPS_WGMMA(type, add, a, b, flags)                                                  \
+  "{\n"                                                                                         \
+  ".reg .pred add;\n"                                                                           \
+  "setp.ne.b32 add, " add                                                                       \
+  ", 0;\n"                                                                                      \
+  "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                   \
+  " "                                                                                           \
+  "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                     \
+  " %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, " a ", " b \
+  ", add, 1, 1, " flags                                                                         \
+  ";\n"                                                                                         \
+  "}"
+#define FUSEDOPS_WGMMA_SHARED(type)                                                              \
+  asm volatile(FUSEDOPS_WGMMA(type, "%34", "%32", "%33", "0, %35")                               \
+               : FUSEDOPS_SUMS_4(0), FUSEDOPS_SUMS_4(1), FUSEDOPS_SUMS_4(2), FUSEDOPS_SUMS_4(3), \
+                 FUSEDOPS_SUMS_4(4), FUSEDOPS_SUMS_4(5), FUSEDOPS_SUMS_4(6), FUSEDOPS_SUMS_4(7)  \
+               : "l"(a), "l"(b), "r"(add), "n"(BKMajor ? 0 : 1))
+#define FUSEDOPS_WGMMA_REGISTERS(type)                                                           \
+  asm volatile(FUSEDOPS_WGMMA(type, "%37", "{%32, %33, %34, %35}", "%36", "%38")                 \
+               : FUSEDOPS_SUMS_4(0), FUSEDOPS_SUMS_4(1), FUSEDOPS_SUMS_4(2), FUSEDOPS_SUMS_4(3), \
+                 FUSEDOPS_SUMS_4(4), FUSEDOPS_SUMS_4(5), FUSEDOPS_SUMS_4(6), FUSEDOPS_SUMS_4(7)  \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(add),                   \
+                 "n"(BKMajor ? 0 : 1))
+
+/// The same for b 16×64; d[j][2h + e] holds what d[4j + 2h + e] does there. `a` has k contiguous.
+template <class Storage, bool BKMajor>
+__device__ inline void wgmma_m64n64k16(float (&d)[8][4], std::uint64_t a, std::uint64_t b,
+                                       int add) {
+  if constexpr (std::is_same_v<Storage, Float16>) {
+    FUSEDOPS_WGMMA_SHARED("f16");
+  } else {
+    FUSEDOPS_WGMMA_SHARED("bf16");
+  }
+}
+
+/// With `a` in registers: of each warp its 16 rows, as for mma_m16n8k16. They may not change before
+/// the wait.
+template <class Storage, bool BKMajor>
+__device__ inline void wgmma_m64n64k16(float (&d)[8][4], const unsigned (&a)[4], std::uint64_t b,
+                                       int add) {
+  if constexpr (std::is_same_v<Storage, Float16>) {
+    FUSEDOPS_WGMMA_REGISTERS("f16");
+  } else {
+    FUSEDOPS_WGMMA_REGISTERS("bf16");
+  }
+}
+
+#undef FUSEDOPS_WGMMA_REGISTERS
+#undef FUSEDOPS_WGMMA_SHARED
+#undef FUSEDOPS_WGMMA
+#undef FUSEDOPS_SUMS_4
 #undef FUSEDOPS_SUMS_32
 #undef FUSEDOPS_SUMS_8
 
