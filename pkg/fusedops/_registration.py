@@ -64,6 +64,16 @@ def register_looping_vmap(op: Any) -> None:
     torch.library.register_vmap(op._schema.name, rule)  # noqa: SLF001
 
 
+def keep_order_of_strides(op: Any) -> None:
+    """Has inductor give the overload `op` its tensors in the order of strides that they were traced with.
+
+    It is what inductor does with every operator from torch 2.6 on; C++ can say it in one of the two ABIs alone.
+    """
+    tag = torch.Tag.needs_fixed_stride_order
+    if tag not in op.tags:
+        op.tags.append(tag)
+
+
 def register_folding_vmap(op: Any) -> None:
     """Gives the overload `op`, whose tensors all begin with a batch, a rule: vmap's becomes part of it.
 

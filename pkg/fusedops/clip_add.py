@@ -7,7 +7,12 @@ from torch import Tensor
 
 from fusedops._autograd import Formula, register_autograd
 from fusedops._masked_scale import keep_mask, mask_like, masked_gradient
-from fusedops._registration import check_like, register_looping_vmap, register_pointwise_vmap
+from fusedops._registration import (
+    check_like,
+    keep_order_of_strides,
+    register_looping_vmap,
+    register_pointwise_vmap,
+)
 
 _clip_add = torch.ops.fusedops.clip_add.default
 _clip_add_forward = torch.ops.fusedops.clip_add_forward.default
@@ -73,3 +78,4 @@ _call_backward = register_autograd(_clip_add_backward, _backward, _save_twice)
 register_pointwise_vmap("fusedops::clip_add", _clip_add, tensors=1)
 register_pointwise_vmap("fusedops::clip_add_backward", _clip_add_backward, tensors=2)
 register_looping_vmap(_clip_add_forward)
+keep_order_of_strides(_clip_add_forward)  # in which its mask lies

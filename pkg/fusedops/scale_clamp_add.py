@@ -7,7 +7,12 @@ from torch import Tensor
 
 from fusedops._autograd import Formula, register_autograd
 from fusedops._masked_scale import keep_mask, mask_like, masked_gradient
-from fusedops._registration import check_like, register_looping_vmap, register_pointwise_vmap
+from fusedops._registration import (
+    check_like,
+    keep_order_of_strides,
+    register_looping_vmap,
+    register_pointwise_vmap,
+)
 
 _scale_clamp_add = torch.ops.fusedops.scale_clamp_add.default
 _scale_clamp_add_forward = torch.ops.fusedops.scale_clamp_add_forward.default
@@ -79,3 +84,4 @@ _call_backward = register_autograd(_scale_clamp_add_backward, _backward, _save_t
 register_pointwise_vmap("fusedops::scale_clamp_add", _scale_clamp_add, tensors=1)
 register_pointwise_vmap("fusedops::scale_clamp_add_backward", _scale_clamp_add_backward, tensors=2)
 register_looping_vmap(_scale_clamp_add_forward)
+keep_order_of_strides(_scale_clamp_add_forward)  # in which its mask lies

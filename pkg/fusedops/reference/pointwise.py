@@ -58,7 +58,7 @@ def masked_scale(grad: Tensor, mask: Tensor, stride: Sequence[int], scale: float
     """The value of fusedops::masked_scale; the bits of `mask` are in the order of elements that lie by `stride`."""
     out = grad.new_empty_strided(grad.shape, stride).copy_(grad)
     bits = (mask[:, None] >> torch.arange(8, device=mask.device) & 1).view(-1)[: grad.numel()]
-    in_memory(out).mul_(bits == 1)
+    in_memory(out).masked_fill_(bits == 0, 0.0)
     in_memory(out).mul_(scale)
     return out
 
