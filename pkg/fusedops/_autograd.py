@@ -102,11 +102,11 @@ def _below_autograd(op: Any) -> Callable[..., Any]:
     def below(*args: Any) -> Any:
         if excluded(key):
             return call(*args)
-        exclude(key, True)
+        exclude(key, True)  # noqa: FBT003
         try:
             return call(*args)
         finally:
-            exclude(key, False)
+            exclude(key, False)  # noqa: FBT003
 
     return below
 

@@ -54,7 +54,9 @@ def register_looping_vmap(op: Any) -> None:
         dims = (*in_dims, *(None for _ in args[len(in_dims) :]))
 
         def one(place: int) -> Any:
-            return op(*(arg.select(dim, place) if isinstance(dim, int) else arg for arg, dim in zip(args, dims, strict=True)))
+            return op(
+                *(arg.select(dim, place) if isinstance(dim, int) else arg for arg, dim in zip(args, dims, strict=True))
+            )
 
         results = [one(place) for place in range(info.batch_size)]
         if isinstance(results[0], Tensor):
