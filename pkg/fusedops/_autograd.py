@@ -138,6 +138,8 @@ def _functions(made: Formula, *, only_first: bool = False) -> tuple[Any, Any]:
 
     def function(forward: Any, backward: Any) -> Any:
         members = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+        # Compiled autograd asks for it; only torch.autograd.Function, which this is not, has one.
+        members["_compiled_autograd_key"] = staticmethod(lambda ctx: (ctx._autograd_function_id,))  # noqa: SLF001
         made = type(op.__name__, (_SingleLevelFunction,), members)
         made._backward_cls.apply = backward  # noqa: SLF001 (what the engine calls; torch's own looks `backward` up)
         return made
