@@ -4,6 +4,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/empty_strided.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/sort.h>
 #include <c10/core/DeviceGuard.h>
@@ -26,6 +27,7 @@
 namespace fusedops::abi {
 
 using Tensor = at::Tensor;
+using Ints = at::IntArrayRef;
 
 class DeviceGuard {
  public:
@@ -92,6 +94,12 @@ inline void* mutable_data(const Tensor& t) {
   return t.mutable_data_ptr();
 }
 
+inline Tensor empty_strided(const std::int64_t* strides, const Tensor& like) {
+  return at::empty_strided(like.sizes(), {strides, like.sizes().size()}, like.options());
+}
+inline Tensor empty_as(const Tensor& t) {
+  return at::empty_strided(t.sizes(), t.strides(), t.options());
+}
 inline Tensor empty_like(const Tensor& t) {
   return at::empty_like(t);
 }
@@ -124,6 +132,10 @@ inline Tensor empty_int64(const std::vector<std::int64_t>& sizes, const Tensor& 
 
 inline bool is_int64(const Tensor& t) {
   return t.scalar_type() == c10::ScalarType::Long;
+}
+
+inline bool is_uint8(const Tensor& t) {
+  return t.scalar_type() == c10::ScalarType::Byte;
 }
 
 inline Tensor argsort_descending(const Tensor& t) {

@@ -21,6 +21,7 @@
 namespace fusedops::abi {
 
 using Tensor = torch::stable::Tensor;
+using Ints = std::vector<std::int64_t>;
 using DeviceGuard = torch::stable::accelerator::DeviceGuard;
 
 inline std::int64_t numel(const Tensor& t) {
@@ -87,6 +88,24 @@ inline void* mutable_data(const Tensor& t) {
   return t.mutable_data_ptr();
 }
 
+// Not by the dispatcher, which finds an operator by its name at each call.
+inline Tensor empty_strided(std::int64_t dims, const std::int64_t* sizes,
+                            const std::int64_t* strides, std::int32_t dtype, const Tensor& like) {
+  std::int32_t device = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_device_type(like.get(), &device));
+  AtenTensorHandle made = nullptr;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_empty_strided(dims, sizes, strides, dtype, device,
+                                                  like.get_device_index(), &made));
+  return Tensor(made);
+}
+inline Tensor empty_strided(const std::int64_t* strides, const Tensor& like) {
+  std::int32_t dtype = 0;
+  TORCH_ERROR_CODE_CHECK(aoti_torch_get_dtype(like.get(), &dtype));
+  return empty_strided(like.dim(), like.sizes().data(), strides, dtype, like);
+}
+inline Tensor empty_as(const Tensor& t) {
+  return empty_strided(t.strides().data(), t);
+}
 inline Tensor empty_like(const Tensor& t) {
   return torch::stable::empty_like(t);
 }
@@ -109,7 +128,8 @@ inline Tensor empty(const std::vector<std::int64_t>& sizes, const Tensor& like) 
   return torch::stable::new_empty(like, sizes);
 }
 inline Tensor empty_bytes(std::int64_t count, const Tensor& like) {
-  return torch::stable::new_empty(like, {count}, torch::headeronly::ScalarType::Byte);
+  const std::int64_t stride = 1;
+  return empty_strided(1, &count, &stride, aoti_torch_dtype_uint8(), like);
 }
 inline Tensor empty_float32(const std::vector<std::int64_t>& sizes, const Tensor& like) {
   return torch::stable::new_empty(like, sizes, torch::headeronly::ScalarType::Float);
@@ -122,10 +142,14 @@ inline bool is_int64(const Tensor& t) {
   return t.scalar_type() == torch::headeronly::ScalarType::Long;
 }
 
+inline bool is_uint8(const Tensor& t) {
+  return t.scalar_type() == torch::headeronly::ScalarType::Byte;
+}
+
 inline Tensor argsort_descending(const Tensor& t) {
   using torch::stable::detail::from;
-  std::array<StableIValue, 4> stack{from(t), from(std::optional<bool>(true)),
-                                    from(std::int64_t{0}), from(true)};
+  std::array<StableIValue, 4> stack{from(t), from(std::optional<bool>(true)), from(std::int64_t{0}),
+                                    from(true)};
   TORCH_ERROR_CODE_CHECK(
       torch_call_dispatcher("aten::sort", "stable", stack.data(), TORCH_ABI_VERSION));
   // Both results are owned from here on, the sorted values too.

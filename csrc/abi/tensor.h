@@ -17,6 +17,7 @@
 
 // Each implementation defines what is declared here, and
 //   Tensor                          a reference-counted handle
+//   Ints                            a list of int64, as an argument
 //   DeviceGuard(int32_t index)      makes that CUDA device current for its scope
 //   parallel_over(out, grain, f)    f(begin, end) over the elements of `out`, which lie densely, on
 //                                   torch's threads, `grain` elements or more a call
@@ -45,6 +46,10 @@ std::string device_name(const Tensor& t);
 const void* data(const Tensor& t);
 void* mutable_data(const Tensor& t);
 
+/// With the shape, dtype and device of `like`.
+Tensor empty_strided(const std::int64_t* strides, const Tensor& like);
+/// As `t`, whose elements lie densely: what empty_like gives of it, at less cost.
+Tensor empty_as(const Tensor& t);
 /// Both keep `t`'s strides where its elements lie densely, and else the order of its dimensions.
 Tensor empty_like(const Tensor& t);
 Tensor clone(const Tensor& t);
@@ -52,13 +57,15 @@ void copy(Tensor& to, const Tensor& from);
 Tensor contiguous(const Tensor& t);
 Tensor narrow(const Tensor& t, std::int64_t d, std::int64_t start, std::int64_t length);
 
-/// Contiguous and uninitialised, on the device of `like`; its dtype is that of `like` or the one named.
+/// Contiguous and uninitialised, on the device of `like`; its dtype is that of `like` or the one
+/// named.
 Tensor empty(const std::vector<std::int64_t>& sizes, const Tensor& like);
 Tensor empty_bytes(std::int64_t count, const Tensor& like);
 Tensor empty_float32(const std::vector<std::int64_t>& sizes, const Tensor& like);
 Tensor empty_int64(const std::vector<std::int64_t>& sizes, const Tensor& like);
 
 bool is_int64(const Tensor& t);
+bool is_uint8(const Tensor& t);
 
 /// The indices, int64, that sort the one dimension of `t` from the greatest down; equals keep their
 /// order, and NaN is the greatest.

@@ -40,7 +40,7 @@ Tensor arranged_like(const Tensor& t, const Tensor& like) {
   if (same_strides(t, like)) {
     return t;
   }
-  Tensor arranged = abi::empty_like(like);
+  Tensor arranged = abi::empty_as(like);
   abi::copy(arranged, t);
   return arranged;
 }

@@ -88,6 +88,14 @@ bool vector_aligned(const Pointers<Storage, Arity>& pointers) {
   return address % kVectorBytes == 0;
 }
 
+/// Throws std::runtime_error where the launch before it was refused.
+inline void check_launch() {
+  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
+    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
+                             cudaGetErrorString(error));
+  }
+}
+
 /// Launches `Op<T>(params)` over `operands` on `stream` of the current device, T being the dtype's
 /// compute type. Throws std::runtime_error when the launch is refused.
 ///
@@ -111,10 +119,7 @@ void pointwise_cuda(const Operands<Arity>& operands, const Params& params, void*
     kernel<<<blocks, kThreads, 0, static_cast<cudaStream_t>(stream)>>>(Functor(params), pointers,
                                                                        operands.n);
   });
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
-    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
-                             cudaGetErrorString(error));
-  }
+  check_launch();
 }
 
 }  // namespace fusedops

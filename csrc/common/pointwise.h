@@ -61,7 +61,7 @@ template <class Params>
 Tensor pointwise(const Kernels<1, Params>& kernels, const Params& params, DType dtype,
                  const Tensor& x) {
   const Tensor in = dense(x);
-  Tensor out = abi::empty_like(in);
+  Tensor out = abi::empty_as(in);
   if (const std::int64_t n = abi::numel(out); n > 0) {
     run(kernels, params, {dtype, n, {abi::data(in)}, abi::mutable_data(out)}, out);
   }
@@ -74,7 +74,7 @@ Tensor pointwise(const Kernels<2, Params>& kernels, const Params& params, DType 
                  const Tensor& x, const Tensor& y) {
   const Tensor first = dense(x);
   const Tensor second = arranged_like(y, first);
-  Tensor out = abi::empty_like(first);
+  Tensor out = abi::empty_as(first);
   if (const std::int64_t n = abi::numel(out); n > 0) {
     run(kernels, params, {dtype, n, {abi::data(first), abi::data(second)}, abi::mutable_data(out)},
         out);

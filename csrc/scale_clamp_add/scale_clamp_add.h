@@ -21,6 +21,8 @@ class ScaleClampAdd {
         max_(static_cast<T>(p.max)),
         bias_(static_cast<T>(addend(p.min, p.max, p.bias))) {}
   FUSEDOPS_HOST_DEVICE T operator()(T x) const { return clamp(x * scale_, min_, max_) + bias_; }
+  /// Where the gradient goes through.
+  FUSEDOPS_HOST_DEVICE bool inside(T x) const { return fusedops::inside(x * scale_, min_, max_); }
 
  private:
   T scale_, min_, max_, bias_;
@@ -45,6 +47,10 @@ class ScaleClampAddBackward {
 void scale_clamp_add_cpu(const Operands<1>&, const ScaleClampAddParams&, std::int64_t begin,
                          std::int64_t end);
 void scale_clamp_add_cuda(const Operands<1>&, const ScaleClampAddParams&, void* stream);
+void scale_clamp_add_forward_cpu(const Operands<1>&, const ScaleClampAddParams&,
+                                 std::uint8_t* inside, std::int64_t begin, std::int64_t end);
+void scale_clamp_add_forward_cuda(const Operands<1>&, const ScaleClampAddParams&,
+                                  std::uint8_t* inside, void* stream);
 void scale_clamp_add_backward_cpu(const Operands<2>&, const ScaleClampAddParams&,
                                   std::int64_t begin, std::int64_t end);
 void scale_clamp_add_backward_cuda(const Operands<2>&, const ScaleClampAddParams&, void* stream);

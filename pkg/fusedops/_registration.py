@@ -42,6 +42,40 @@ def register_pointwise_vmap(name: str, op: Callable[..., Tensor], tensors: int) 
     torch.library.register_vmap(name, rule)
 
 
+def register_looping_vmap(op: Any) -> None:
+    """Gives the overload `op` a rule: a call for each of the batch, since their results do not lie as one's.
+
+    torch 2.4 has no `register_vmap`; there vmap falls back to the same.
+    """
+    if not hasattr(torch.library, "register_vmap"):
+        return
+
+    def rule(info: Any, in_dims: tuple[int | None, ...], *args: Any) -> tuple[Any, Any]:
+        dims = (*in_dims, *(None for _ in args[len(in_dims) :]))
+
+        def one(place: int) -> Any:
+            return op(
+                *(arg.select(dim, place) if isinstance(dim, int) else arg for arg, dim in zip(args, dims, strict=True))
+            )
+
+        results = [one(place) for place in range(info.batch_size)]
+        if isinstance(results[0], Tensor):
+            return torch.stack(results), 0
+        return tuple(torch.stack(every) for every in zip(*results, strict=True)), (0,) * len(results[0])
+
+    torch.library.register_vmap(op._schema.name, rule)  # noqa: SLF001
+
+
+def keep_order_of_strides(op: Any) -> None:
+    """Has inductor give the overload `op` its tensors in the order of strides that they were traced with.
+
+    It is what inductor does with every operator from torch 2.6 on; C++ can say it in one of the two ABIs alone.
+    """
+    tag = torch.Tag.needs_fixed_stride_order
+    if tag not in op.tags:
+        op.tags.append(tag)
+
+
 def register_folding_vmap(op: Any) -> None:
     """Gives the overload `op`, whose tensors all begin with a batch, a rule: vmap's becomes part of it.
 

@@ -5,10 +5,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from fusedops._autograd import register_autograd
-from fusedops._registration import check_like, register_pointwise_vmap
+from fusedops._autograd import Formula, register_autograd
+from fusedops._masked_scale import keep_mask, mask_like, masked_gradient
+from fusedops._registration import (
+    check_like,
+    keep_order_of_strides,
+    register_looping_vmap,
+    register_pointwise_vmap,
+)
 
 _scale_clamp_add = torch.ops.fusedops.scale_clamp_add.default
+_scale_clamp_add_forward = torch.ops.fusedops.scale_clamp_add_forward.default
 _scale_clamp_add_backward = torch.ops.fusedops.scale_clamp_add_backward.default
 
 
@@ -18,8 +25,8 @@ def scale_clamp_add(x: Tensor, scale: float, min: float, max: float, bias: float
     `x` is float16, bfloat16, float32 or float64, of any shape and strides, on CPU or CUDA; the
     result has its shape, dtype and, where it is dense, its strides. NaN passes through, and the
     result is `max + bias` where `min > max`, as in torch.clamp. The gradient is `scale` for
-    `min <= x * scale <= max`, bounds included on every torch, and 0 elsewhere. Raises RuntimeError
-    for another dtype.
+    `min <= x * scale <= max`, bounds included on every torch, and 0 elsewhere. On CUDA one
+    bit an element is kept for it, elsewhere `x`. Raises RuntimeError for another dtype.
     """
     return _call(x, scale, min, max, bias)
 
@@ -27,6 +34,11 @@ def scale_clamp_add(x: Tensor, scale: float, min: float, max: float, bias: float
 @torch.library.register_fake("fusedops::scale_clamp_add")
 def _(x: Tensor, scale: float, min: float, max: float, bias: float) -> Tensor:  # noqa: A002, ARG001
     return torch.empty_like(x)
+
+
+@torch.library.register_fake("fusedops::scale_clamp_add_forward")
+def _(x: Tensor, scale: float, min: float, max: float, bias: float) -> tuple[Tensor, Tensor]:  # noqa: A002, ARG001
+    return torch.empty_like(x), mask_like(x)
 
 
 @torch.library.register_fake("fusedops::scale_clamp_add_backward")
@@ -56,8 +68,20 @@ def _save_twice(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # n
     ctx.save_for_backward(x)
 
 
-_call = register_autograd(_scale_clamp_add, _backward, _save)
+def _save_mask(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    keep_mask(ctx, output, inputs[1])
+
+
+def _backward_of_mask(ctx: Any, grad: Tensor | None, _inside: None = None) -> tuple[Tensor | None, ...]:
+    return masked_gradient(ctx, grad), None, None, None, None
+
+
+_forward = Formula(_scale_clamp_add_forward, _backward_of_mask, _save_mask)
+register_autograd(*_forward)
+_call = register_autograd(_scale_clamp_add, _backward, _save, on_cuda=_forward)
 # Linear in grad, with the same factor; constant in x wherever it has a derivative.
 _call_backward = register_autograd(_scale_clamp_add_backward, _backward, _save_twice)
 register_pointwise_vmap("fusedops::scale_clamp_add", _scale_clamp_add, tensors=1)
 register_pointwise_vmap("fusedops::scale_clamp_add_backward", _scale_clamp_add_backward, tensors=2)
+register_looping_vmap(_scale_clamp_add_forward)
+keep_order_of_strides(_scale_clamp_add_forward)  # in which its mask lies

@@ -96,3 +96,18 @@ def test_gradient_lies_as_the_input(device: str) -> None:
     fusedops.clip_add(x, -0.5, 0.5, 0.1).sum().backward()
     assert x.grad is not None
     assert x.grad.is_contiguous(memory_format=torch.channels_last)
+
+
+@forward_operators
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor")  # torch itself reads it
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_compiled_autograd(operator: Pointwise, device: str) -> None:
+    from torch._dynamo import compiled_autograd
+
+    enable = compiled_autograd._enable if hasattr(compiled_autograd, "_enable") else compiled_autograd.enable
+    sample = next(iter(samples(OPERATORS[operator.name], device, torch.float32))).require_grad()
+    x = sample.args[0]
+    (expected,) = torch.autograd.grad(operator.op(*sample.args).square().sum(), x)
+    with enable(torch.compile(backend="eager")):
+        operator.op(*sample.args).square().sum().backward()
+    torch.testing.assert_close(x.grad, expected)

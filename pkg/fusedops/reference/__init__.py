@@ -16,8 +16,11 @@ from fusedops.reference.pointwise import (
     affine,
     clip_add,
     clip_add_backward,
+    clip_add_forward,
+    masked_scale,
     scale_clamp_add,
     scale_clamp_add_backward,
+    scale_clamp_add_forward,
     vector_add,
 )
 
@@ -26,6 +29,7 @@ __all__ = [
     "batched_nms",
     "clip_add",
     "clip_add_backward",
+    "clip_add_forward",
     "copy_async",
     "copy_async_out",
     "edge_enhance",
@@ -33,9 +37,11 @@ __all__ = [
     "local_attention",
     "local_attention_backward",
     "local_attention_forward",
+    "masked_scale",
     "matmul",
     "nms",
     "scale_clamp_add",
     "scale_clamp_add_backward",
+    "scale_clamp_add_forward",
     "vector_add",
 ]

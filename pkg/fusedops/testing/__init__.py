@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import torch
 
-from fusedops.testing import copy_async, edge_enhance, local_attention, matmul, nms, pointwise
+from fusedops.testing import copy_async, edge_enhance, local_attention, masks, matmul, nms, pointwise
 from fusedops.testing._base import DTYPES, TOLERANCES, Device, ErrorSample, Operator, Sample
 
 __all__ = [
@@ -23,7 +23,7 @@ __all__ = [
     "samples",
 ]
 
-_MODULES = (pointwise, copy_async, edge_enhance, local_attention, matmul, nms)
+_MODULES = (pointwise, masks, copy_async, edge_enhance, local_attention, matmul, nms)
 OPERATORS = {operator.name: operator for module in _MODULES for operator in module.OPERATORS}
 
 

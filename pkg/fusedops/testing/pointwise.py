@@ -101,8 +101,8 @@ LAYOUTS: dict[str, Callable[[Make], Tensor]] = {
 """Odd sizes, so that each has elements after the last whole vector; `many` is beyond what a CPU
 thread takes alone."""
 
-_NOT_FOR_GRADCHECK = {"expanded", "many"}
-_SPECIAL_VALUES = (nan, inf, -inf, 0.0, -0.0, -0.5, 0.75, -0.25, 0.375, 2.0**-24, 3.0, -3.0)
+NOT_FOR_GRADCHECK = {"expanded", "many"}
+SPECIAL_VALUES = (nan, inf, -inf, 0.0, -0.0, -0.5, 0.75, -0.25, 0.375, 2.0**-24, 3.0, -3.0)
 
 
 def _samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator[Sample]:
@@ -119,13 +119,13 @@ def _samples(operator: Operator, device: Device, dtype: torch.dtype) -> Iterator
 
     for name, layout in LAYOUTS.items():
         tensors = [layout(make) for _ in range(made.tensors)]
-        smooth = name not in _NOT_FOR_GRADCHECK
+        smooth = name not in NOT_FOR_GRADCHECK
         yield sample(name, tensors, made.scalars, gradcheck=smooth)
     if made.tensors > 1:
         mixed = [make((5, 7)).t(), make((7, 5))]
         yield sample("mixed_layouts", mixed, made.scalars, gradcheck=True)
         yield sample("mixed_layouts_swapped", mixed[::-1], made.scalars, gradcheck=True)
-    special = torch.tensor(_SPECIAL_VALUES, dtype=torch.float64).to(device, dtype)
+    special = torch.tensor(SPECIAL_VALUES, dtype=torch.float64).to(device, dtype)
     tensors = [special.roll(k) for k in range(made.tensors)]
     yield sample("special_values", tensors, made.exact)
     for name, scalars in made.edges.items():
