@@ -5,30 +5,19 @@
 namespace fusedops {
 namespace {
 
-/// A warpgroup has 64 rows: queries, whose dq it sums over keys, or keys, whose dk and dv it sums
-/// over queries.
+/// A block is a warpgroup and has 64 rows: queries, whose dq it sums over keys, or keys, whose dk and
+/// dv it sums over queries.
 template <bool OfKeys>
 struct Backward {
-  static constexpr int groups = 1;
-  static constexpr int blocks_an_sm = 3;
-  static constexpr int stages = 3;
-  /// Whether the rows' own fragments stay in registers.
-  static constexpr bool keep = !OfKeys;
-  /// Whether the last products of a tile go on while the next tile's first begin.
-  static constexpr bool ahead = false;
-
-  static constexpr int rows = groups * kTileRows;
-  static constexpr int threads = groups * kGroupThreads;
-  static constexpr int tiles_bytes = (2 * groups + 2 * stages) * kTileBytes;
+  static constexpr int blocks_an_sm = OfKeys ? 3 : 4;
+  static constexpr int stages = OfKeys ? 3 : 2;
+  static constexpr int tiles_bytes = (2 + 2 * stages) * kTileBytes;
   /// lse and delta of a stage's columns.
   static constexpr int numbers = OfKeys ? 2 * kTileRows : 0;
   static constexpr int numbers_bytes = stages * numbers * static_cast<int>(sizeof(float));
   static constexpr int shared_bytes =
       1024 + tiles_bytes + numbers_bytes + (2 * stages + 1) * static_cast<int>(sizeof(Barrier));
-  /// Stages by which the warp that fills them again is behind, so as to wait for no other.
-  static constexpr int behind = (groups > 1 ? 1 : 0) + (ahead ? 1 : 0);
-  static_assert(stages >= 2 + behind &&
-                tiles_bytes >= static_cast<int>(sizeof(plain::Shared<float>)));
+  static_assert(tiles_bytes >= static_cast<int>(sizeof(plain::Shared<float>)));
 };
 
 struct BackwardCall {
@@ -61,7 +50,7 @@ __device__ inline float row_product(const LocalAttention& call, const AttentionP
 
 /// As the kernel for all devices.
 template <class Storage, bool OfKeys>
-__global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::blocks_an_sm)
+__global__ void __launch_bounds__(kGroupThreads, Backward<OfKeys>::blocks_an_sm)
     attention_backward_sm90a_kernel(const FUSEDOPS_CONSTANT BackwardCall tiled,
                                     std::int64_t first_block) {
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -69,23 +58,23 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
   extern __shared__ unsigned char dynamic[];
   // The exchange within 1,024 bytes goes by the address.
   unsigned char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
-  unsigned char* row_tiles = shared;
-  unsigned char* row2_tiles = row_tiles + Tiles::groups * kTileBytes;
+  unsigned char* row_tile = shared;
+  unsigned char* row2_tile = row_tile + kTileBytes;
   float* numbers = reinterpret_cast<float*>(shared + Tiles::tiles_bytes);
-  const Stages<Tiles::stages, Tiles::threads / 32> stages{
-      row2_tiles + Tiles::groups * kTileBytes,
+  const Stages<Tiles::stages, kGroupThreads / 32> stages{
+      row2_tile + kTileBytes,
       reinterpret_cast<Barrier*>(shared + Tiles::tiles_bytes + Tiles::numbers_bytes)};
   Barrier* rows_full = stages.full + 2 * Tiles::stages;
 
   const LocalAttention& call = tiled.call;
-  const AttentionPlace<int> at(call, first_block + blockIdx.x, Tiles::rows);
+  const AttentionPlace<int> at(call, first_block + blockIdx.x, kTileRows);
   const int rows = static_cast<int>(call.rows);
   const int window = static_cast<int>(call.window);
   const int ahead = call.causal ? 0 : window;
   const int before = OfKeys ? ahead : window;
   const int after = OfKeys ? window : ahead;
   const int begin = max(0, at.first - before);
-  const int end = min(rows, at.first + Tiles::rows + after);
+  const int end = min(rows, at.first + kTileRows + after);
   const int tiles = (end - begin + kTileRows - 1) / kTileRows;
   const std::int64_t matrix = (at.batch * call.heads + at.head) * call.rows;
   const float* lse = static_cast<const float*>(call.lse) + matrix;
@@ -110,37 +99,26 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
   }
   __syncthreads();
   if (threadIdx.x == 0) {
-    barrier_expect(rows_full, 2 * Tiles::groups * kTileBytes);
-    for (int group = 0; group < Tiles::groups; ++group) {
-      const int row = at.first + group * kTileRows;
-      load_rows(row_tiles + group * kTileBytes, OfKeys ? tiled.k : tiled.q, rows_full, at, row);
-      load_rows(row2_tiles + group * kTileBytes, OfKeys ? tiled.v : tiled.grad, rows_full, at, row);
-    }
+    barrier_expect(rows_full, 2 * kTileBytes);
+    load_rows(row_tile, OfKeys ? tiled.k : tiled.q, rows_full, at, at.first);
+    load_rows(row2_tile, OfKeys ? tiled.v : tiled.grad, rows_full, at, at.first);
   }
   for (int i = 0; i < min(Tiles::stages, tiles); ++i) {
     load(i);
   }
   __syncwarp();
   const auto refill = [&](int i) {
-    i -= Tiles::behind;
-    if ((OfKeys || threadIdx.x == 0) && i >= 0 && i + Tiles::stages < tiles) {
+    if ((OfKeys || threadIdx.x == 0) && i + Tiles::stages < tiles) {
       stages.wait_empty(i);
       load(i + Tiles::stages);
     }
     __syncwarp();
-  };
-  const auto pass = [&](int i) {
-    stages.wait(i);
-    stages.release(i);
-    refill(i);
   };
 
   const int lane = threadIdx.x % 32;
   const int warp = warp_index();
   const int warp_row = at.first + warp * 16;
   const int warp_last = warp_row + 15;
-  const int group = warp / 4;
-  const Met met(at.first + group * kTileRows, rows, before, after, begin, tiles);
   const float scale_log2 = static_cast<float>(call.scale) * kLog2e;
   float row_lse[2] = {}, row_delta[2] = {};
   if (!OfKeys) {
@@ -160,19 +138,8 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
     }
   }
   barrier_wait(rows_full, 0);
-  // A warpgroup's rows are what its fragments hold, or a tile.
-  const auto row_factor = [&](unsigned(&kept)[kTileDim / 16][4], unsigned char* factor_tiles) {
-    if (Tiles::keep) {
-#pragma unroll
-      for (int d = 0; d < kTileDim / 16; ++d) {
-        load_tile_a(kept[d], factor_tiles, warp * 16, 16 * d);
-      }
-    }
-    return wgmma_descriptor<true>(factor_tiles + group * kTileBytes);
-  };
-  unsigned kept[kTileDim / 16][4], kept2[kTileDim / 16][4];
-  const std::uint64_t row_tile = row_factor(kept, row_tiles);
-  const std::uint64_t row2_tile = row_factor(kept2, row2_tiles);
+  const std::uint64_t row_factor = wgmma_descriptor<true>(row_tile);
+  const std::uint64_t row2_factor = wgmma_descriptor<true>(row2_tile);
   const std::uint64_t columns = wgmma_descriptor<true>(stages.tiles);
   const std::uint64_t columns2 = wgmma_descriptor<true>(stages.tiles + kTileBytes);
   const std::uint64_t turned = wgmma_descriptor<false>(stages.tiles);
@@ -184,35 +151,22 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
   // Beside its purpose, a branch: without one the compiler would wait for all products before the
   // weights.
   const auto await_next = [&](int i) {
-    if (i + 1 < met.end) {
+    if (i + 1 < tiles) {
       stages.wait(i + 1);
     }
   };
 
-  int i = 0;
-  for (; i < met.first; ++i) {
-    pass(i);
-  }
-  await_next(i - 1);
+  stages.wait(0);
 #pragma unroll 1
-  for (; i < met.end; ++i) {
+  for (int i = 0; i < tiles; ++i) {
     float weights[kTileRows / 8][4], slopes[kTileRows / 8][4];
     wgmma_fence();
-    if constexpr (Tiles::keep) {
-      tile_products<Storage>(weights, kept, stages.at(columns, i));
-      wgmma_commit();
-      tile_products<Storage>(slopes, kept2, stages.at(columns2, i));
-    } else {
-      tile_products<Storage>(weights, row_tile, stages.at(columns, i));
-      wgmma_commit();
-      tile_products<Storage>(slopes, row2_tile, stages.at(columns2, i));
-    }
+    tile_products<Storage>(weights, row_factor, stages.at(columns, i));
+    wgmma_commit();
+    tile_products<Storage>(slopes, row2_factor, stages.at(columns2, i));
     wgmma_commit();
     wgmma_wait<1>();
     wgmma_results(weights);
-    if (Tiles::ahead && i > met.first) {
-      stages.release(i - 1);
-    }
     const int column = begin + i * kTileRows;
     const int last = column + kTileRows - 1;
     const bool masked = column < warp_last - before || last > warp_row + after || last >= rows;
@@ -236,30 +190,17 @@ __global__ void __launch_bounds__(Backward<OfKeys>::threads, Backward<OfKeys>::b
       add_tile_products<Storage>(sums2, packed2, stages.at(turned2, i));
     }
     wgmma_commit();
-    if (!Tiles::ahead) {
-      wgmma_wait<0>();
-      wgmma_results(sums);
-      wgmma_results(sums2);
-      stages.release(i);
-    }
-    refill(i);
-  }
-  if (Tiles::ahead) {
     wgmma_wait<0>();
     wgmma_results(sums);
     wgmma_results(sums2);
-    if (met.first < met.end) {
-      stages.release(i - 1);
-    }
-  }
-  for (; i < tiles; ++i) {
-    pass(i);
+    stages.release(i);
+    refill(i);
   }
 
   const float bad = unfinished(sums, warp_row, rows) + unfinished(sums2, warp_row, rows);
   if (__syncthreads_or(bad != 0)) {
     if (threadIdx.x < plain::kThreads) {
-      plain_backward<Storage, OfKeys, Tiles::rows>(call, at, shared);
+      plain_backward<Storage, OfKeys, kTileRows>(call, at, shared);
     }
     return;
   }
@@ -279,8 +220,8 @@ void launch(const BackwardCall& tiled, void* stream) {
   using Tiles = Backward<OfKeys>;
   const auto kernel = attention_backward_sm90a_kernel<Storage, OfKeys>;
   allow_shared(kernel, Tiles::shared_bytes);
-  attention_grids(tiled.call, Tiles::rows, [&](unsigned grid, std::int64_t first) {
-    kernel<<<grid, Tiles::threads, Tiles::shared_bytes, static_cast<cudaStream_t>(stream)>>>(tiled,
+  attention_grids(tiled.call, kTileRows, [&](unsigned grid, std::int64_t first) {
+    kernel<<<grid, kGroupThreads, Tiles::shared_bytes, static_cast<cudaStream_t>(stream)>>>(tiled,
                                                                                              first);
   });
 }

@@ -8,7 +8,7 @@ namespace {
 /// Of a block, 64 queries each, which share what is read of keys and values.
 constexpr int kGroups = 2;
 constexpr int kBlocksAnSm = 2;
-constexpr int kStages = 5;
+constexpr int kStages = 4;
 constexpr int kRows = kGroups * kTileRows;
 constexpr int kThreads = kGroups * kGroupThreads;
 constexpr int kTilesBytes = (kGroups + 2 * kStages) * kTileBytes;
@@ -79,22 +79,13 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
   const int warp_row = at.first + warp * 16;
   const int warp_last = warp_row + 15;
   const Met met(at.first + warp / 4 * kTileRows, rows, before, after, begin, tiles);
-  // Maxima are of unscaled scores, which a negative scale would turn round.
-  const unsigned sign = call.scale < 0 ? 0x80008000u : 0;
-  const float scale_log2 = fabsf(static_cast<float>(call.scale)) * kLog2e;
+  const float scale_log2 = static_cast<float>(call.scale) * kLog2e;
   barrier_wait(queries_full, 0);
-  unsigned q[kTileDim / 16][4], p[kTileRows / 16][4];
-#pragma unroll
-  for (int d = 0; d < kTileDim / 16; ++d) {
-    load_tile_a(q[d], queries, warp * 16, 16 * d);
-#pragma unroll
-    for (unsigned& pair : q[d]) {
-      pair ^= sign;
-    }
-  }
+  unsigned p[kTileRows / 16][4];
   Running<kTileDim> running;
   begin_rows(running);
   float s[kTileRows / 8][4], factors[2];
+  const std::uint64_t q = wgmma_descriptor<true>(queries + warp / 4 * kTileBytes);
   const std::uint64_t keys = wgmma_descriptor<true>(stages.tiles);
   const std::uint64_t values = wgmma_descriptor<false>(stages.tiles + kTileBytes);
   const auto to_weights = [&](int i) {
@@ -187,7 +178,8 @@ void launch(const ForwardCall& tiled, void* stream) {
 }  // namespace
 
 bool local_attention_forward_sm90a(const LocalAttention& call, void* stream) {
-  bool fits = on_sm90() && call.dim <= kTileDim && call.dim % 8 == 0;
+  // Maxima are of unscaled scores, which a negative scale would turn round.
+  bool fits = on_sm90() && call.dim <= kTileDim && call.dim % 8 == 0 && call.scale >= 0;
   for (const AttentionTensor* t : {&call.q, &call.k, &call.v, &call.out}) {
     fits = fits && on_vectors(*t);
   }

@@ -45,23 +45,10 @@ __device__ inline void load_rows(unsigned char* tile, const TiledTensor& from, B
               {{0, row, at.head * from.head_moves, at.batch * from.batch_moves}});
 }
 
-/// The fragment `a` of a tile's rows [row, row + 16) and columns [d, d + 16).
-__device__ inline void load_tile_a(unsigned (&a)[4], const unsigned char* tile, int row, int d) {
-  const int lane = threadIdx.x % 32;
-  const int own = row + lane % 16;
-  ldmatrix_x4(a, tile + own * 128 + ((d / 8 + lane / 16) ^ own % 8) * 16);
-}
-
-/// sums = rows · tileᵀ for a warpgroup's 64 rows, which are in registers.
-template <class Storage>
-__device__ inline void tile_products(float (&sums)[8][4], const unsigned (&rows)[4][4],
-                                     std::uint64_t tile) {
-#pragma unroll
-  for (int d = 0; d < kTileDim / 16; ++d) {
-    wgmma_m64n64k16<Storage, true>(sums, rows[d], wgmma_advance(tile, 2 * d), d > 0);
-  }
-}
-/// The same of rows that are a tile, too.
+/// sums = rows · tileᵀ for a warpgroup's 64 rows, which are a tile, too.
+///
+/// They stay in shared memory though they are the same for every tile: ptxas 13.0 has given weights,
+/// the factor in registers of the products after these, the registers that the rows were kept in.
 template <class Storage>
 __device__ inline void tile_products(float (&sums)[8][4], std::uint64_t rows, std::uint64_t tile) {
 #pragma unroll
