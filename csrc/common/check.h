@@ -5,8 +5,8 @@
 
 #include "abi/tensor.h"
 
-// Checks of arguments. Each throws std::runtime_error that names the operator, the argument, what it
-// must be and what it is: "fusedops::OP: ARGUMENT must EXPECTED, but got GIVEN".
+// Checks of arguments. Each throws std::runtime_error that names the operator, the argument, what
+// it must be and what it is: "fusedops::OP: ARGUMENT must EXPECTED, but got GIVEN".
 
 namespace fusedops {
 

@@ -64,9 +64,10 @@ __global__ void __launch_bounds__(kThreads)
   if (place.left <= 0) {
     return;
   }
-  const unsigned bits = mask[place.begin / 8] >> (place.begin % 8);
+  const auto own_bits = [&] { return mask[place.begin / 8] >> (place.begin % 8); };
   if (place.whole()) {
     const Vec in = *reinterpret_cast<const Vec*>(pointers.in[0] + place.begin);
+    const unsigned bits = own_bits();  // after the read of `in`, which would else wait for it
     Vec out;
 #pragma unroll
     for (int e = 0; e < Vec::size; ++e) {
@@ -74,6 +75,7 @@ __global__ void __launch_bounds__(kThreads)
     }
     *reinterpret_cast<Vec*>(pointers.out + place.begin) = out;
   } else {
+    const unsigned bits = own_bits();
     for (int e = 0; e < place.left; ++e) {
       const std::int64_t i = place.begin + e;
       pointers.out[i] = narrow<Storage>(op(widen(pointers.in[0][i]), (bits >> e & 1) != 0));

@@ -2,8 +2,8 @@
 
 #include "common/dtype.h"
 
-// The instructions of SM 8.0 that feed the tensor cores, one function each, for kernels whose bodies
-// are compiled for SM 8.0 and later alone. Names and layouts are those of the PTX ISA
+// The instructions of SM 8.0 that feed the tensor cores, one function each, for kernels whose
+// bodies are compiled for SM 8.0 and later alone. Names and layouts are those of the PTX ISA
 // (https://docs.nvidia.com/cuda/parallel-thread-execution/), sections mma.m16n8k16, ldmatrix and
 // cp.async. Written as PTX in place of mma.h and cuda_fp16.h for what those cost to compile.
 
@@ -13,9 +13,9 @@ __device__ inline unsigned shared_address(const void* pointer) {
   return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
 }
 
-/// Loads four 8×8 matrices of 16-bit elements. Lane 8i + r gives the address in shared memory of row
-/// r of matrix i, 16 bytes on 16; lane l receives in registers[i] elements 2(l % 4) and the next of
-/// row l / 4.
+/// Loads four 8×8 matrices of 16-bit elements. Lane 8i + r gives the address in shared memory of
+/// row r of matrix i, 16 bytes on 16; lane l receives in registers[i] elements 2(l % 4) and the
+/// next of row l / 4.
 __device__ inline void ldmatrix_x4(unsigned (&registers)[4], const void* row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
@@ -31,9 +31,9 @@ __device__ inline void ldmatrix_x4_trans(unsigned (&registers)[4], const void* r
                : "memory");
 }
 
-/// d += a · b for a 16×16, b 16×8, d 16×8, spread over the warp. With g = lane / 4, t = 2(lane % 4):
-/// a holds rows g, g + 8, g, g + 8 at columns t, t, t + 8, t + 8 and the next; b0 and b1 rows t and
-/// t + 8 and the next, of column g; d row g at t and t + 1, then row g + 8 at the same.
+/// d += a · b for a 16×16, b 16×8, d 16×8, spread over the warp. With g = lane / 4, t = 2(lane %
+/// 4): a holds rows g, g + 8, g, g + 8 at columns t, t, t + 8, t + 8 and the next; b0 and b1 rows t
+/// and t + 8 and the next, of column g; d row g at t and t + 1, then row g + 8 at the same.
 template <class Storage>
 __device__ void mma_m16n8k16(float (&d)[4], const unsigned (&a)[4], unsigned b0, unsigned b1);
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "common/check.h"
+#include "common/older_libm.h"
 #include "common/pages.h"
 
 namespace fusedops {

@@ -5,8 +5,8 @@
 namespace fusedops {
 namespace {
 
-/// A block is a warpgroup and has 64 rows: queries, whose dq it sums over keys, or keys, whose dk and
-/// dv it sums over queries.
+/// A block is a warpgroup and has 64 rows: queries, whose dq it sums over keys, or keys, whose dk
+/// and dv it sums over queries.
 template <bool OfKeys>
 struct Backward {
   static constexpr int blocks_an_sm = OfKeys ? 3 : 4;
@@ -222,7 +222,7 @@ void launch(const BackwardCall& tiled, void* stream) {
   allow_shared(kernel, Tiles::shared_bytes);
   attention_grids(tiled.call, kTileRows, [&](unsigned grid, std::int64_t first) {
     kernel<<<grid, kGroupThreads, Tiles::shared_bytes, static_cast<cudaStream_t>(stream)>>>(tiled,
-                                                                                             first);
+                                                                                            first);
   });
 }
 

@@ -47,8 +47,9 @@ __device__ inline void load_rows(unsigned char* tile, const TiledTensor& from, B
 
 /// sums = rows · tileᵀ for a warpgroup's 64 rows, which are a tile, too.
 ///
-/// They stay in shared memory though they are the same for every tile: ptxas 13.0 has given weights,
-/// the factor in registers of the products after these, the registers that the rows were kept in.
+/// They stay in shared memory though they are the same for every tile: ptxas 13.0 has given
+/// weights, the factor in registers of the products after these, the registers that the rows were
+/// kept in.
 template <class Storage>
 __device__ inline void tile_products(float (&sums)[8][4], std::uint64_t rows, std::uint64_t tile) {
 #pragma unroll

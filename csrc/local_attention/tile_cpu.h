@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/convert_cpu.h"
+#include "common/older_libm.h"
 #include "local_attention/local_attention.h"
 
 // Products of tiles, and what the loops around them need. All is inlined into functions that are
