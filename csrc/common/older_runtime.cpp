@@ -1,6 +1,7 @@
 // Definitions that keep the library loadable on a C and C++ runtime older than the compiler's. Each
 // is hidden, so it answers this library's own references and nobody else's.
 
+#include <new>
 #include <sstream>
 
 /// libstdc++'s shared_ptr reads this variable, which glibc has since 2.32, to skip atomic
@@ -13,3 +14,11 @@ __attribute__((visibility("hidden"))) char __libc_single_threaded = 0;
 // they call is older.
 template std::basic_stringstream<char>::basic_stringstream();
 template std::basic_ostringstream<char>::basic_ostringstream();
+
+/// A vector's allocation calls it since libstdc++ has it, GLIBCXX_3.4.29, where it called an older
+/// one.
+namespace std {
+[[noreturn]] __attribute__((visibility("hidden"))) void __throw_bad_array_new_length() {
+  throw bad_array_new_length();
+}
+}  // namespace std
