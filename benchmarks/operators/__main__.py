@@ -168,7 +168,8 @@ def main(argv: list[str] | None = None) -> int:
         except ImportError:
             print("no plot: matplotlib is not installed (pip install matplotlib)", file=sys.stderr)
     if options.profile:
-        write(profile.profiled(report), options.profile)
+        for known in profile.profiled(report):
+            write(known, options.profile)
     print(show.markdown(report) if options.markdown else show.text(report))
     return code(report, strict=options.strict)
 

@@ -76,8 +76,8 @@ def kernels(name: str, candidate: str) -> list[dict[str, str]]:
     return list(found.values())
 
 
-def profiled(report: dict[str, Any]) -> dict[str, Any]:
-    """Every missed row's kernels; a candidate that cannot be profiled says why."""
+def profiled(report: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What is known after each call: every missed row's kernels; a candidate that cannot be profiled says why."""
     rows: dict[str, dict[str, Any]] = {}
     for name, candidate in dict.fromkeys(missed(report)):
         try:
@@ -86,4 +86,4 @@ def profiled(report: dict[str, Any]) -> dict[str, Any]:
             told = str(error)
         rows.setdefault(name, {})[candidate] = told
         print(f"{name}, {candidate}: {told}", file=sys.stderr, flush=True)
-    return {"of": {key: report[key] for key in ("date", "machine", "wheel")}, "rows": rows}
+        yield {"of": {key: report[key] for key in ("date", "machine", "wheel")}, "rows": rows}
