@@ -13,7 +13,7 @@ def narrowed(folder: Path, *sm: str, project: Path = ROOT) -> Path:
     """A matrix file in the folder that is the repository's but for `sm`, and names the project's folder."""
     stated = yaml.safe_load((ROOT / "matrix.yaml").read_text())
     stated["project"]["path"] = str(project)
-    stated["sm"] = list(sm)
+    stated["sm"] = {"default": list(sm)}
     file = folder / "matrix.yaml"
     file.write_text(yaml.safe_dump(stated))
     return file
