@@ -9,11 +9,11 @@ import yaml
 ROOT = Path(__file__).parents[1]
 
 
-def narrowed(folder: Path, *sm: str, project: Path = ROOT) -> Path:
-    """A matrix file in the folder that is the repository's but for `sm`, and names the project's folder."""
+def narrowed(folder: Path, sm: dict[str, list[str]], project: Path = ROOT) -> Path:
+    """A matrix file in the folder that is the repository's but for the `sm` of some CUDAs and the project's path."""
     stated = yaml.safe_load((ROOT / "matrix.yaml").read_text())
     stated["project"]["path"] = str(project)
-    stated["sm"] = {"default": list(sm)}
+    stated["sm"] |= sm
     file = folder / "matrix.yaml"
     file.write_text(yaml.safe_dump(stated))
     return file
