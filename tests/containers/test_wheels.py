@@ -25,7 +25,7 @@ WHEELS = {
     "cu124-torch2.6": ("torch==2.6.*", "2.6.0+cu124"),
 }
 TARGETS = ["50", "90", "90a"]
-SM = {cuda: ["5.0", "9.0+PTX", "9.0a"] for cuda in ("cu121", "cu124")}
+SM = {cuda: ["5.0", "9.0", "9.0a"] for cuda in ("cu121", "cu124")}
 
 
 @pytest.fixture(scope="module")
