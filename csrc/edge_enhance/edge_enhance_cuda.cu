@@ -10,7 +10,7 @@
 #include "edge_enhance/reader.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace edge_enhance_unit {
 
 constexpr int kEdgeThreads = 128;
 /// Rows of the result that a thread computes, at most. It reads 2 * radius more, which the thread
@@ -208,7 +208,7 @@ void launch_by_layout(const EdgeEnhance& call, cudaStream_t stream) {
   }
 }
 
-}  // namespace
+}  // namespace edge_enhance_unit
 
 void edge_enhance_cuda(const EdgeEnhance& call, void* stream) {
   with_storage(call.dtype, [&](auto tag) {

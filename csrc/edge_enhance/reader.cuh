@@ -11,7 +11,7 @@
 // How a thread of edge_enhance's kernel reads its part of a row.
 
 namespace fusedops {
-namespace {
+inline namespace reader_unit {
 
 constexpr int kEdgeVectorBytes = 16;
 
@@ -185,5 +185,5 @@ class ElementReader {
   int from_[2 * Radius + 1];
 };
 
-}  // namespace
+}  // namespace reader_unit
 }  // namespace fusedops

@@ -1,7 +1,7 @@
 #include "local_attention/weights.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace backward_unit {
 
 /// A block's four warps have 16 rows each: queries, whose dq they sum over keys, or keys, whose dk
 /// and dv they sum over queries. A stage in shared memory is `columns` of the other kind.
@@ -270,7 +270,7 @@ void launch_both(const LocalAttention& call, void* stream) {
   launch<Storage, Dim, true>(call, stream);
 }
 
-}  // namespace
+}  // namespace backward_unit
 
 void local_attention_backward_mma(const LocalAttention& call, void* stream) {
   const bool half = call.dtype == DType::Float16;

@@ -3,7 +3,7 @@
 // Compiled for 90a alone: wgmma exists on SM 9.0 and nowhere else.
 
 namespace fusedops {
-namespace {
+inline namespace backward_sm90a_unit {
 
 /// A block is a warpgroup and has 64 rows: queries, whose dq it sums over keys, or keys, whose dk
 /// and dv it sums over queries.
@@ -232,7 +232,7 @@ void launch_both(const BackwardCall& tiled, void* stream) {
   launch<Storage, true>(tiled, stream);
 }
 
-}  // namespace
+}  // namespace backward_sm90a_unit
 
 bool local_attention_backward_sm90a(const LocalAttention& call, void* stream) {
   bool fits = on_sm90() && call.dim <= kTileDim && call.dim % 8 == 0;

@@ -1,7 +1,7 @@
 #include "local_attention/weights.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace forward_unit {
 
 /// A block's four warps have 16 · fragments queries each, and take `columns` keys at a time.
 template <int Dim>
@@ -176,7 +176,7 @@ void launch(const LocalAttention& call, void* stream) {
   });
 }
 
-}  // namespace
+}  // namespace forward_unit
 
 void local_attention_forward_mma(const LocalAttention& call, void* stream) {
   const bool half = call.dtype == DType::Float16;

@@ -3,7 +3,7 @@
 // Compiled for 90a alone: wgmma exists on SM 9.0 and nowhere else.
 
 namespace fusedops {
-namespace {
+inline namespace forward_sm90a_unit {
 
 /// Of a block, 64 queries each, which share what is read of keys and values.
 constexpr int kGroups = 2;
@@ -175,7 +175,7 @@ void launch(const ForwardCall& tiled, void* stream) {
   });
 }
 
-}  // namespace
+}  // namespace forward_sm90a_unit
 
 bool local_attention_forward_sm90a(const LocalAttention& call, void* stream) {
   // Maxima are of unscaled scores, which a negative scale would turn round.

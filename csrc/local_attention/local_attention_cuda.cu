@@ -4,7 +4,7 @@
 #include "local_attention/plain.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace local_attention_unit {
 
 template <class Storage>
 __global__ void __launch_bounds__(plain::kThreads)
@@ -35,7 +35,7 @@ bool has_tensor_cores(const LocalAttention& call) {
          call.rows <= most && call.batches <= most && call.heads <= most;
 }
 
-}  // namespace
+}  // namespace local_attention_unit
 
 void local_attention_forward_cuda(const LocalAttention& call, void* stream) {
   if (has_tensor_cores(call)) {

@@ -6,7 +6,7 @@
 #include "matmul/tile.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace matmul_mma_unit {
 
 /// The launch: block tiles of M × N, warps of WarpM × WarpN in it, and how many stages of operands
 /// are on their way to shared memory at one time.
@@ -251,7 +251,7 @@ void launch_mma_of(const MatmulParams& params, cudaStream_t stream) {
   }
 }
 
-}  // namespace
+}  // namespace matmul_mma_unit
 
 bool matmul_mma_cuda(const MatmulParams& params, void* stream) {
   if (!compiled_with_tensor_cores()) {

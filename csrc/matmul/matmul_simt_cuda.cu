@@ -5,7 +5,7 @@
 #include "matmul/tile.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace matmul_simt_unit {
 
 /// The launch: block tiles of M × N; warps of WarpM × WarpN in it, whose lanes stand LanesM by
 /// 32 / LanesM; a stage of operands is Depth of k, and Stages of them are on their way to shared
@@ -194,7 +194,7 @@ void launch_simt(const MatmulParams& params, cudaStream_t stream) {
   });
 }
 
-}  // namespace
+}  // namespace matmul_simt_unit
 
 void matmul_simt_cuda(const MatmulParams& params, void* stream) {
   with_storage(params.dtype, [&](auto tag) {

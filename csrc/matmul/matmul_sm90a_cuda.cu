@@ -4,7 +4,7 @@
 // Compiled for 90a alone: wgmma, setmaxnreg and multicast copies exist on SM 9.0 and nowhere else.
 
 namespace fusedops {
-namespace {
+inline namespace matmul_sm90a_unit {
 
 constexpr int kTileM = 128, kTileN = 256, kTileK = 64;
 constexpr int kStages = 4;
@@ -257,7 +257,7 @@ bool worth_it(const MatmulParams& params, int multiprocessors) {
          2 * params.m * params.n > padded;
 }
 
-}  // namespace
+}  // namespace matmul_sm90a_unit
 
 bool matmul_sm90a_cuda(const MatmulParams& params, void* stream) {
   int device = 0, major = 0, minor = 0, multiprocessors = 0;

@@ -6,7 +6,7 @@
 #include "nms/sweep.cuh"
 
 namespace fusedops {
-namespace {
+inline namespace nms_unit {
 
 /// As many panels as have their bits made by one launch: 32 MiB of them.
 constexpr int kPanelsAtOnce = 16;
@@ -107,7 +107,7 @@ void sweep(const Layout<T>& layout, T threshold, cudaStream_t stream) {
   }
 }
 
-}  // namespace
+}  // namespace nms_unit
 
 std::int64_t nms_cuda_bytes(const NmsInput& input) {
   const bool classes = input.classes != nullptr;
