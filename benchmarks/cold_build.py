@@ -2,8 +2,8 @@
 
     python benchmarks/cold_build.py [--targets 8.0 9.0] [--out evidence/cold_build.json]
 
-From the repository's root, in an environment with torch, cmake and ninja, and an nvcc on PATH. Each file of kernels is
-changed in turn, and ninja asked what it would compile. Exits with 1 where that is more than one unit.
+From the repository's root, in an environment with torch, cmake and ninja, and an nvcc on PATH. Exits with 1 where a
+change to one file of kernels would compile another number of units than one.
 """
 
 from __future__ import annotations
@@ -50,15 +50,17 @@ def cpu_seconds() -> float:
 
 
 def compiled_again(tree: Path, out: Path) -> dict[str, list[str]]:
-    """Each file of kernels, and the units that ninja would compile after a change to it."""
-    found = {}
-    for kernel in sorted([*tree.glob("csrc/*/*_cuda.cu"), *tree.glob("csrc/*/*_cpu.cpp")]):
-        before = kernel.stat()
-        os.utime(kernel)
-        said = subprocess.run([tool("ninja"), "-C", str(out), "-n"], check=True, capture_output=True, text=True).stdout
-        found[str(kernel.relative_to(tree))] = re.findall(r"Building \w+ object (?:\S+/)?csrc/(\S+)\.o", said)
-        os.utime(kernel, ns=(before.st_atime_ns, before.st_mtime_ns))
-    return found
+    """Each file of kernels, and the units that a change to it compiles: those that read it, as their compilers said."""
+    said = subprocess.run([tool("ninja"), "-C", str(out), "-t", "deps"], check=True, capture_output=True, text=True)
+    read: dict[str, set[Path]] = {}
+    for unit in said.stdout.split("\n\n"):
+        first, _, files = unit.partition("\n")
+        read[first.partition(": #deps")[0]] = {(out / line.strip()).resolve() for line in files.splitlines()}
+    kernels = sorted([*tree.glob("csrc/*/*_cuda.cu"), *tree.glob("csrc/*/*_cpu.cpp")])
+    return {
+        str(kernel.relative_to(tree)): [name for name, files in read.items() if kernel.resolve() in files]
+        for kernel in kernels
+    }
 
 
 def measure(work: Path, targets: list[str], jobs: int) -> dict[str, Any]:
