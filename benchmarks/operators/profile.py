@@ -71,8 +71,9 @@ def kernels(name: str, candidate: str) -> list[dict[str, str]]:
     for row in csv.DictReader(io.StringIO("\n".join(lines))):
         kernel = found.setdefault(row["ID"], {"kernel": row["Kernel Name"][:120]})
         kernel[COUNTED[row["Metric Name"]]] = f"{row['Metric Value']} {row['Metric Unit']}".removesuffix(" %").strip()
-    if not found:
-        raise RuntimeError("ncu counted nothing: " + " ".join((done.stdout + done.stderr).split())[-300:])
+    if done.returncode or not found:
+        words = " ".join((done.stdout + done.stderr).split())[-300:]
+        raise RuntimeError(f"ncu ended with {done.returncode} and counted {len(found)} kernels: {words}")
     return list(found.values())
 
 
