@@ -1,0 +1,238 @@
+"""From a log to causes: each rule's pattern where its words stand, held against what else the log says."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, field
+from typing import IO, TYPE_CHECKING
+
+from wheelmill import explain_log
+from wheelmill.ci_secrets import MASK, Mask
+from wheelmill.explain_rules import CONFIDENCE, fill, rules
+from wheelmill.explain_words import FUNCTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from wheelmill.explain_log import Log, Text
+    from wheelmill.explain_rules import Confidence, Rule
+
+WRAPPED = 5  # lines that one message is wrapped over, at most
+NEAR = 60  # lines
+TRIES = 40  # places of one word that are looked at
+EVIDENCE, SHOWN, WIDEST = 6, 5, 400
+# NAME=value and NAME: value where the name is a secret's, as in a dump of an environment.
+ASSIGNED = re.compile(
+    r"(?i)((?<![a-z])[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|credential|api_?key|private_?key|access_?key)[\w.-]*"
+    r"[\"']?(?:\s?[=:]\s?|\s)[\"']?)(?=[^\s\"',;]*[\d/+=_-])([^\s\"',;]{6,})"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    line: int
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Cause:
+    """What a rule found. `evidence` is in the order of the log; the words are masked."""
+
+    rule: str
+    cause: str
+    evidence: tuple[Evidence, ...]
+    remedy: str
+    not_: str
+    confidence: Confidence
+    rank: int
+
+
+@dataclass(slots=True)
+class _Hit:
+    """Lines that a pattern matched, by their index, and the groups."""
+
+    lines: list[int]
+    groups: dict[str, str] = field(default_factory=dict)
+
+
+def alone() -> list[bytes]:
+    """What tells of a failure without an error near it."""
+    return [word.encode() for rule in rules().values() for word in rule.alone]
+
+
+def explain(file: IO[bytes]) -> list[Cause]:
+    """The causes that a log shows, the best first; none where no rule knows it."""
+    return causes(explain_log.read(file, alone()))
+
+
+def causes(log: Log) -> list[Cause]:
+    mask = _masked(Mask(os.environ))
+    found = [one for rule in rules().values() for one in _judge(rule, log, mask)]
+    over = {name for cause in found for name in rules()[cause.rule].over}
+    found = [cause for cause in found if cause.rule not in over]
+    found.sort(key=lambda one: (-one.rank, CONFIDENCE.index(one.confidence), one.evidence[0].line))
+    return found[:SHOWN]
+
+
+class _masked:  # noqa: N801
+    def __init__(self, mask: Mask) -> None:
+        self._mask = mask
+
+    def __call__(self, text: str) -> str:
+        return ASSIGNED.sub(rf"\1{MASK}", self._mask(text))
+
+
+def _judge(rule: Rule, log: Log, mask: _masked) -> Iterator[Cause]:
+    for hit in _hits(rule, log):
+        made = _held(rule, log, hit)
+        if made is not None:
+            lowered, quoted, groups = made
+            level = min(CONFIDENCE.index(rule.confidence) + lowered, len(CONFIDENCE) - 1)
+            remedy = fill(rule.remedy, groups) + (f" {fill(rule.ask, groups)}" if lowered and rule.ask else "")
+            yield Cause(
+                rule=rule.id,
+                cause=mask(fill(rule.cause, groups)),
+                evidence=tuple(_quote(log, index, mask) for index in quoted),
+                remedy=mask(remedy),
+                not_=mask(fill(rule.not_, groups)),
+                confidence=CONFIDENCE[level],
+                rank=rule.rank,
+            )
+            return
+
+
+def _quote(log: Log, index: int, mask: _masked) -> Evidence:
+    line = log.lines[index]
+    text = mask(line.text.strip())
+    return Evidence(line.number, text if len(text) <= WIDEST else text[: WIDEST - 1] + "…")
+
+
+def _held(rule: Rule, log: Log, hit: _Hit) -> tuple[bool, list[int], dict[str, str]] | None:
+    """(whether proof is lacking, the lines to quote, the groups) of a hit that what else is there does not refute."""
+    groups, quoted = dict(hit.groups), list(hit.lines)
+    close = range(max(hit.lines[0] - NEAR, 0), min(hit.lines[-1] + NEAR, len(log.lines)))
+    for patterns, where in ((rule.also, None), (rule.near, close)):
+        for pattern in patterns:
+            other = _anywhere(pattern, log, where)
+            if other is None:
+                return None
+            groups = {**other.groups, **groups}
+            quoted += other.lines
+    if any(_anywhere(pattern, log, None) for pattern in rule.unless):
+        return None
+    if any(_anywhere(pattern, log, close) for pattern in rule.unless_near):
+        return None
+    proven = [one for one in (_anywhere(pattern, log, None) for pattern in rule.proof) if one is not None]
+    hints = [one for one in (_anywhere(pattern, log, None) for pattern in rule.hint) if one is not None]
+    for one in (*proven, *hints):
+        groups = {**one.groups, **groups}
+        quoted += one.lines
+    for name, (function, *given) in rule.derive.items():
+        words = [groups.get(word, "") for word in given]
+        groups[name] = FUNCTIONS[function](*words) if all(words) or function == "join" else ""
+    if not all(form.fullmatch(groups.get(name, "")) for name, form in rule.where.items()):
+        return None
+    return bool(rule.proof) and not proven, sorted(dict.fromkeys(quoted))[:EVIDENCE], groups
+
+
+def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
+    """Where a rule's words stand and one of its patterns matches, as they are or over a wrapped line's break."""
+    seen: set[int] = set()
+    for text in (log.plain, log.loose, log.tight):
+        for index in _places(rule.find, text):
+            if index not in seen:
+                seen.add(index)
+                hit = _at(rule.line, log, index)
+                if hit is not None:
+                    yield hit
+
+
+def _places(words: Sequence[str], text: Text) -> Iterator[int]:
+    for word in words:
+        at = text.whole.find(word)
+        for _ in range(TRIES):
+            if at < 0:
+                break
+            yield text.index(at)
+            at = text.whole.find(word, at + len(word))
+
+
+def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | None:
+    for pattern in patterns:
+        match = pattern.search(log.lines[index].text)
+        if match:
+            return _Hit([index], _groups(match))
+    window = _window(log, index)
+    for pattern in patterns:
+        for between in (" ", ""):
+            match = pattern.search(between.join(log.lines[one].bare for one in window))
+            if match:
+                return _Hit(_covered(log, window, between, match), _groups(match))
+    return None
+
+
+def _window(log: Log, index: int) -> range:
+    """The line before and those after that a message may be wrapped over."""
+    start = index - 1 if index and not log.lines[index - 1].breaks else index
+    stop = index
+    while stop < min(index + WRAPPED, len(log.lines)) and not log.lines[stop].breaks:
+        stop += 1
+    return range(start, max(stop, index + 1))
+
+
+def _covered(log: Log, window: range, between: str, match: re.Match[str]) -> list[int]:
+    lines, at = [], 0
+    for index in window:
+        end = at + len(log.lines[index].bare)
+        if match.start() < end and at < match.end():
+            lines.append(index)
+        at = end + len(between)
+    return lines
+
+
+def _anywhere(pattern: re.Pattern[str], log: Log, where: range | None) -> _Hit | None:
+    """The first match in the log, or in the lines of `where`."""
+    if where is not None:
+        part = explain_log.Log(log.lines[where.start : where.stop])
+        found = _anywhere(pattern, part, None)
+        return _Hit([index + where.start for index in found.lines], found.groups) if found else None
+    for text in (log.plain, log.loose, log.tight):
+        match = pattern.search(text.whole)
+        if match:
+            first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
+            return _Hit(list(range(first, min(last, first + WRAPPED) + 1)), _groups(match))
+    return None
+
+
+def _groups(match: re.Match[str]) -> dict[str, str]:
+    return {name: value for name, value in match.groupdict().items() if value}
+
+
+def to_json(found: Iterable[Cause]) -> Mapping[str, object]:
+    return {
+        "version": 1,
+        "findings": [
+            {
+                "rule": one.rule,
+                "cause": one.cause,
+                "evidence": [{"line": quote.line, "text": quote.text} for quote in one.evidence],
+                "remedy": one.remedy,
+                "not": one.not_,
+                "confidence": one.confidence,
+            }
+            for one in found
+        ],
+    }
+
+
+def text(found: Sequence[Cause]) -> list[str]:
+    """The best cause in full, and what else may be so in a line each."""
+    lines: list[str] = []
+    for one in found[:1]:
+        lines = [f"{one.confidence}: {one.cause}", ""]
+        lines += [f"  {quote.line}: {quote.text}" for quote in one.evidence]
+        lines += ["", f"what to do: {one.remedy}", f"it is not: {one.not_}", f"(rule {one.rule})"]
+    if len(found) > 1:
+        lines += ["", "also in this log:", *(f"  {one.confidence}: {one.cause} ({one.rule})" for one in found[1:])]
+    return lines
