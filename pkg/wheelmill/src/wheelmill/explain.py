@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 WRAPPED = 5  # lines that one message is wrapped over, at most
 NEAR = 60  # lines
+NARROWEST = 40  # characters of a line that is cut
 TRIES = 40  # places of one word that are looked at
 EVIDENCE, SHOWN, WIDEST = 6, 5, 400
 # NAME=value and NAME: value where the name is a secret's, as in a dump of an environment.
@@ -159,17 +160,23 @@ def _places(words: Sequence[str], text: Text) -> Iterator[int]:
 
 
 def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | None:
-    for pattern in patterns:
-        match = pattern.search(log.lines[index].text)
-        if match:
-            return _Hit([index], _groups(match))
-    window = _window(log, index)
-    for pattern in patterns:
-        for between in (" ", ""):
-            match = pattern.search(between.join(log.lines[one].bare for one in window))
+    cut = _is_cut(log, index)
+    for between in ("", " ", None) if cut else (None, " ", ""):
+        window = range(index, index + 1) if between is None else _window(log, index)
+        whole = log.lines[index].text if between is None else between.join(log.lines[one].bare for one in window)
+        for pattern in patterns:
+            match = pattern.search(whole)
             if match:
-                return _Hit(_covered(log, window, between, match), _groups(match))
+                lines = list(window) if between is None else _covered(log, window, between, match)
+                return _Hit(lines, _groups(match))
     return None
+
+
+def _is_cut(log: Log, index: int) -> bool:
+    """Whether a line ends where its neighbours are cut too: at a width that several have and none passes."""
+    width = len(log.lines[index].text)
+    widths = [len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4]]
+    return width >= NARROWEST and max(widths) == width and widths.count(width) > 1
 
 
 def _window(log: Log, index: int) -> range:
