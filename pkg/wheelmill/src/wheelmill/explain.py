@@ -15,13 +15,13 @@ from wheelmill.explain_words import FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelmill.explain_log import Log, Text
+    from wheelmill.explain_log import Log
     from wheelmill.explain_rules import Confidence, Rule
 
 WRAPPED = 5  # lines that one message is wrapped over, at most
 NEAR = 60  # lines
 NARROWEST = 40  # characters of a line that is cut
-TRIES = 40  # places of one word that are looked at
+SMALL = 512 << 10  # characters of a log in which a word that is itself broken is looked for
 EVIDENCE, SHOWN, WIDEST = 6, 5, 400
 # NAME=value and NAME: value where the name is a secret's, as in a dump of an environment.
 ASSIGNED = re.compile(
@@ -140,23 +140,14 @@ def _held(rule: Rule, log: Log, hit: _Hit) -> tuple[bool, list[int], dict[str, s
 def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
     """Where a rule's words stand and one of its patterns matches, as they are or over a wrapped line's break."""
     seen: set[int] = set()
-    for text in (log.plain, log.loose, log.tight):
-        for index in _places(rule.find, text):
+    texts = (log.plain, log.loose, log.tight) if len(log.plain.whole) <= SMALL else (log.plain,)
+    for text in texts:
+        for index in (place for word in rule.find for place in text.places(word)):
             if index not in seen:
                 seen.add(index)
                 hit = _at(rule.line, log, index)
                 if hit is not None:
                     yield hit
-
-
-def _places(words: Sequence[str], text: Text) -> Iterator[int]:
-    for word in words:
-        at = text.whole.find(word)
-        for _ in range(TRIES):
-            if at < 0:
-                break
-            yield text.index(at)
-            at = text.whole.find(word, at + len(word))
 
 
 def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | None:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 PIECE = 4 << 20
 WHOLE = 2 << 20  # a log up to this size is kept as it is
-HEAD, END, MIDDLE = 256 << 10, 1 << 20, 1 << 20
+HEAD, END, MIDDLE = 128 << 10, 512 << 10, 1 << 20
 AROUND = 12 << 10  # bytes kept before and after a line with an error
 SAME = 6  # lines of one shape that are kept around
+TRIES = 60  # places of one word that are looked at
 LONGEST = 8000  # characters of a line
 # A line that tells of a failure has one of these, or stands near one that has. Each costs a pass over the log.
 MARKS = (b"rror", b"ERROR", b"Killed")
@@ -98,6 +99,21 @@ class Text:
         for part in parts:
             self._starts.append(at)
             at += len(part) + len(between)
+
+        self._places: dict[str, tuple[int, ...]] = {}
+
+    def places(self, word: str) -> tuple[int, ...]:
+        """The strings in which a word stands or begins, the first ones and the last."""
+        if word not in self._places:
+            found: dict[int, None] = {}
+            at = self.whole.find(word)
+            while at >= 0 and len(found) < TRIES:
+                found[self.index(at)] = None
+                at = self.whole.find(word, at + len(word))
+            if at >= 0:
+                found[self.index(self.whole.rfind(word))] = None
+            self._places[word] = tuple(found)
+        return self._places[word]
 
     def index(self, at: int) -> int:
         return bisect_right(self._starts, at) - 1
