@@ -30,7 +30,9 @@ def _write_page(context: click.Context, _: click.Parameter, path: Path | None) -
 @click.command("explain")
 @click.argument("log", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
 @click.option("--import", "name", metavar="NAME", help="Import that package in a child process, and explain its error.")
-@click.option("--python", "program", help="The interpreter to import in. Default: the active environment's, else PATH's.")
+@click.option(
+    "--python", "program", help="The interpreter to import in. Default: the active environment's, else PATH's."
+)
 @click.option("--timeout", type=click.FloatRange(min=1), default=120.0, show_default=True, help="Seconds of an import.")
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 @click.option(

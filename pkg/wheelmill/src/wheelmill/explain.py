@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from dataclasses import dataclass, field
@@ -67,8 +68,16 @@ def explain(file: IO[bytes]) -> list[Cause]:
     return causes(explain_log.read(file, alone()))
 
 
+def best(text: str) -> Cause | None:
+    """The best cause of a text. None where none is known, or where looking fails: that hides no error from a user."""
+    try:
+        return next(iter(explain(io.BytesIO(text.encode(errors="replace")))), None)
+    except Exception:  # noqa: BLE001
+        return None
+
+
 def causes(log: Log) -> list[Cause]:
-    mask = _masked(Mask(os.environ))
+    mask = _Masking(Mask(os.environ))
     found = [one for rule in rules().values() for one in _judge(rule, log, mask)]
     over = {name for cause in found for name in rules()[cause.rule].over}
     found = [cause for cause in found if cause.rule not in over]
@@ -76,7 +85,7 @@ def causes(log: Log) -> list[Cause]:
     return found[:SHOWN]
 
 
-class _masked:  # noqa: N801
+class _Masking:
     def __init__(self, mask: Mask) -> None:
         self._mask = mask
 
@@ -84,7 +93,7 @@ class _masked:  # noqa: N801
         return ASSIGNED.sub(rf"\1{MASK}", self._mask(text))
 
 
-def _judge(rule: Rule, log: Log, mask: _masked) -> Iterator[Cause]:
+def _judge(rule: Rule, log: Log, mask: _Masking) -> Iterator[Cause]:
     for hit in _hits(rule, log):
         made = _held(rule, log, hit)
         if made is not None:
@@ -103,7 +112,7 @@ def _judge(rule: Rule, log: Log, mask: _masked) -> Iterator[Cause]:
             return
 
 
-def _quote(log: Log, index: int, mask: _masked) -> Evidence:
+def _quote(log: Log, index: int, mask: _Masking) -> Evidence:
     line = log.lines[index]
     text = mask(line.text.strip())
     return Evidence(line.number, text if len(text) <= WIDEST else text[: WIDEST - 1] + "…")

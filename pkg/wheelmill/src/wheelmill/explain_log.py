@@ -44,7 +44,7 @@ PREFIX = re.compile(
     """
 )
 # What a tool draws around text that it has wrapped.
-FRAME = re.compile(r"^\s*(?:[│|╭╰├─>×]+\s*)*(?:E\s{2,})?|\s*[│|]?\s*$")
+FRAME = re.compile(r"^\s*(?:[│|╭╰├─>\u00d7]+\s*)*(?:E\s{2,})?|\s*[│|]?\s*$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ class Rule:
     """A table of tables/causes; docs/explain.md says what each field is."""
 
     id: str
+    table: str
     title: str
     find: tuple[str, ...]
     line: tuple[re.Pattern[str], ...]
@@ -55,7 +56,7 @@ class Rule:
     cases: tuple[str, ...] = ()
 
 
-FIELDS = {name.rstrip("_"): name for name in Rule.__slots__}
+FIELDS = {name.rstrip("_"): name for name in Rule.__slots__ if name not in {"id", "table"}}
 
 
 class _Words(string.Formatter):
@@ -85,7 +86,7 @@ def rules(folder: Path = TABLES) -> Mapping[str, Rule]:
 
 
 def _rule(path: Path, name: str, row: Mapping[str, Any]) -> Rule:
-    values: dict[str, Any] = {"id": name}
+    values: dict[str, Any] = {"id": name, "table": path.stem}
     for key, value in row.items():
         if key not in FIELDS:
             raise InputError(f"{path}: {name}.{key}: no such field", remedy=did_you_mean(key, list(FIELDS)))
@@ -96,7 +97,9 @@ def _rule(path: Path, name: str, row: Mapping[str, Any]) -> Rule:
     try:
         return Rule(**values)
     except TypeError as error:
-        raise InputError(f"{path}: {name}: {error}", remedy="every rule has title, find, line, cause, remedy, not") from error
+        raise InputError(
+            f"{path}: {name}: {error}", remedy="every rule has title, find, line, cause, remedy, not"
+        ) from error
 
 
 def _value(key: str, value: Any) -> Any:

@@ -44,7 +44,9 @@ def demangle(symbol: str) -> str:
         found = str(undo(symbol))
     except (ValueError, RuntimeError):
         return symbol
-    found = re.sub(r"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>\s?>", "std::string", found)
+    found = re.sub(
+        r"std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char>\s?>", "std::string", found
+    )
     return found if len(found) <= LONGEST else found[:LONGEST] + "…"
 
 
