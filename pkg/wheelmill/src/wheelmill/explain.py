@@ -16,7 +16,7 @@ from wheelmill.explain_words import FUNCTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from wheelmill.explain_log import Log
+    from wheelmill.explain_log import Line, Log
     from wheelmill.explain_rules import Confidence, Rule
 
 WRAPPED = 5  # lines that one message is wrapped over, at most
@@ -129,9 +129,7 @@ def _held(rule: Rule, log: Log, hit: _Hit) -> tuple[bool, list[int], dict[str, s
                 return None
             groups = {**other.groups, **groups}
             quoted += other.lines
-    if any(_anywhere(pattern, log, None) for pattern in rule.unless):
-        return None
-    if any(_anywhere(pattern, log, close) for pattern in rule.unless_near):
+    if _says(rule.unless, log.lines) or _says(rule.unless_near, log.lines[close.start : close.stop]):
         return None
     proven = [one for one in (_anywhere(pattern, log, None) for pattern in rule.proof) if one is not None]
     hints = [one for one in (_anywhere(pattern, log, None) for pattern in rule.hint) if one is not None]
@@ -210,6 +208,11 @@ def _anywhere(pattern: re.Pattern[str], log: Log, where: range | None) -> _Hit |
             first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
             return _Hit(list(range(first, min(last, first + WRAPPED) + 1)), _groups(match))
     return None
+
+
+def _says(patterns: Sequence[re.Pattern[str]], lines: Sequence[Line]) -> bool:
+    """Whether one of the patterns matches in these lines as they are."""
+    return bool(patterns) and any(pattern.search("\n".join(line.text for line in lines)) for pattern in patterns)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

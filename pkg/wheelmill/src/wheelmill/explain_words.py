@@ -64,7 +64,7 @@ def owner(symbol: str) -> str:
 def compare(left: str, right: str) -> str:
     """`older`, `same` or `newer`: the left version against the right one, local parts left out."""
     try:
-        one, other = (Version(text.partition("+")[0]) for text in (left, right))
+        one, other = (Version(re.split(r"\+|%2[Bb]", text)[0]) for text in (left, right))
     except InvalidVersion:
         return ""
     return "older" if one < other else "newer" if one > other else "same"
