@@ -76,6 +76,11 @@ def test_a_rule_names_rules_and_functions_that_exist() -> None:
         assert not rule.ask or rule.proof, rule.id
 
 
+def test_each_function_is_one_that_a_rule_needs() -> None:
+    used = {function for rule in rules().values() for function, *_ in rule.derive.values()}
+    assert used == set(explain_words.FUNCTIONS)
+
+
 def test_a_table_with_a_mistake_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.toml").write_text('[a]\ntitel = "x"\n', encoding="utf-8")
     with pytest.raises(InputError, match="titel: no such field") as raised:

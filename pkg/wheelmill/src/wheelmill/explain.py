@@ -58,14 +58,9 @@ class _Hit:
     groups: dict[str, str] = field(default_factory=dict)
 
 
-def alone() -> list[bytes]:
-    """What tells of a failure without an error near it."""
-    return [word.encode() for rule in rules().values() for word in rule.alone]
-
-
 def explain(file: IO[bytes]) -> list[Cause]:
     """The causes that a log shows, the best first; none where no rule knows it."""
-    return causes(explain_log.read(file, alone()))
+    return causes(explain_log.read(file))
 
 
 def best(text: str) -> Cause | None:

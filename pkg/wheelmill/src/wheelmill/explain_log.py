@@ -21,10 +21,11 @@ WHOLE = 2 << 20  # a log up to this size is kept as it is
 HEAD, END, MIDDLE = 128 << 10, 512 << 10, 1 << 20
 AROUND = 12 << 10  # bytes kept before and after a line with an error
 SAME = 6  # lines of one shape that are kept around
+SHAPES = 50_000
 TRIES = 60  # places of one word that are looked at
 LONGEST = 8000  # characters of a line
 # A line that tells of a failure has one of these, or stands near one that has. Each costs a pass over the log.
-MARKS = (b"rror", b"ERROR", b"Killed")
+MARKS = (b"rror", b"ERROR")
 NO_MARK = re.compile(rb"-Werror|[\w.]*errors?[._/-]\w|\b0 errors?\b")
 DIGITS = b"0123456789"
 CONTROL = re.compile(
@@ -119,18 +120,18 @@ class Text:
         return bisect_right(self._starts, at) - 1
 
 
-def read(file: IO[bytes], alone: Sequence[bytes] = ()) -> Log:
-    """Read a log to its end. `alone` are further marks: what tells of a failure with no error near it."""
+def read(file: IO[bytes]) -> Log:
+    """Read a log to its end."""
     data = file.read(WHOLE + 1)
     if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:  # PowerShell's > writes UTF-16
         data = (data + file.read(PIECE)).decode("utf-16", "replace").encode()
         return Log(list(_lines(data, 1)))
     if len(data) <= WHOLE:
         return Log(list(_lines(data, 1)))
-    return Log(_large(data, file, (*MARKS, *alone)))
+    return Log(_large(data, file))
 
 
-def _large(data: bytes, file: IO[bytes], marks: Sequence[bytes]) -> list[Line]:
+def _large(data: bytes, file: IO[bytes]) -> list[Line]:
     kept = Kept()
     end, number = b"", 1
     while data:
@@ -138,9 +139,12 @@ def _large(data: bytes, file: IO[bytes], marks: Sequence[bytes]) -> list[Line]:
         more = file.read(PIECE)
         cut = data.rfind(b"\n") + 1 if more else len(data)
         piece, rest = (data[:cut], data[cut:]) if cut else (data, b"")
-        for start, stop in _regions(piece, marks, kept):
-            kept.add(piece[start:stop], number + piece.count(b"\n", 0, start))
-        number += piece.count(b"\n")
+        counted = 0
+        for start, stop in _regions(piece, kept):
+            number += piece.count(b"\n", counted, start)
+            counted = start
+            kept.add(piece[start:stop], number)
+        number += piece.count(b"\n", counted)
         end = (end + piece)[-END:] if len(piece) < END else piece[-END:]
         data = rest + more
     first = end.find(b"\n") + 1
@@ -172,32 +176,47 @@ class Kept:
                 yield from (line for line in _lines(data, number) if line.number < before)
 
 
-def _regions(piece: bytes, marks: Sequence[bytes], kept: Kept) -> Iterator[tuple[int, int]]:
-    """(start, stop) of what to keep, on the bounds of lines, without overlaps."""
-    spans = [(0, min(HEAD, len(piece)))] if not kept.shapes else []
+def _regions(piece: bytes, kept: Kept) -> Iterator[tuple[int, int]]:
+    """(start, stop) of what to keep, on the bounds of lines, in order and without overlaps."""
+    spans = [] if kept.shapes else [(0, min(HEAD, len(piece)))]
     kept.shapes[b""] += 1
-    for mark in marks:
+    for mark in MARKS:
         at = piece.find(mark)
         while at >= 0:
             start = piece.rfind(b"\n", max(at - LONGEST, 0), at) + 1 or max(at - LONGEST, 0)
             stop = piece.find(b"\n", at, at + LONGEST)
             stop = min(at + LONGEST, len(piece)) if stop < 0 else stop
-            line = piece[start:stop]
-            shape = line[-200:].translate(None, DIGITS)
-            kept.shapes[shape] += 1
-            if kept.shapes[shape] <= SAME and not (mark == b"rror" and b"rror" not in NO_MARK.sub(b"", line)):
-                spans.append((max(start - AROUND, 0), min(stop + AROUND, len(piece))))
+            if _tells(piece[start:stop], mark, kept):
+                spans.append((max(start - AROUND, 0), stop + AROUND))
+                stop += AROUND // 2  # what lies there is kept anyway
             at = piece.find(mark, stop)
-    yield from _merged(spans, piece)
-
-
-def _merged(spans: list[tuple[int, int]], piece: bytes) -> Iterator[tuple[int, int]]:
     last = 0
-    for start, stop in sorted(spans):
-        # On the bounds of lines.
-        low = max(last, piece.rfind(b"\n", 0, start) + 1 if start else 0)
-        high = piece.find(b"\n", stop)
-        high = len(piece) if high < 0 or high - stop > LONGEST else high
-        if low < high:
-            yield low, high
-            last = high
+    for start, stop in _merged(spans):
+        # A bound is where a line begins, or within one that is longer than anything is kept of.
+        low = max(piece.rfind(b"\n", 0, start) + 1, last)
+        end = piece.find(b"\n", stop, stop + LONGEST)
+        last = min(stop, len(piece)) if end < 0 else end + 1
+        yield low, last
+
+
+def _tells(line: bytes, mark: bytes, kept: Kept) -> bool:
+    """Whether a line with a mark is worth a look: not one of a shape that was seen, nor one whose error is a name."""
+    if len(kept.shapes) < SHAPES:
+        shape = line[-200:].translate(None, DIGITS)
+        kept.shapes[shape] += 1
+        if kept.shapes[shape] > SAME:
+            return False
+    return mark != b"rror" or b"rror" in NO_MARK.sub(b"", line)
+
+
+def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans in order, those that touch as one."""
+    start = stop = 0
+    for low, high in sorted(spans):
+        if low > stop:
+            if stop:
+                yield start, stop
+            start = low
+        stop = max(stop, high)
+    if stop:
+        yield start, stop

@@ -52,7 +52,6 @@ class Rule:
     derive: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     where: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
     over: tuple[str, ...] = ()
-    alone: tuple[str, ...] = ()
     cases: tuple[str, ...] = ()
 
 

@@ -20,16 +20,6 @@ LONGEST = 1000
 # Names that refer to earlier parts of themselves over and over demangle to more than any memory holds.
 NESTED = re.compile(r"S[0-9A-Z]*_S[0-9A-Z]*_")
 DEEPEST = 12
-OWNERS = (
-    (re.compile(r"_ZN[KVR]*3c104cuda|_ZN[KVR]*2at4cuda|_ZN5torch4cuda"), "torch's CUDA library"),
-    (re.compile(r"_Z.*(?:3c10|2at|5torch)\d*"), "torch"),
-    (re.compile(r"aoti_torch_|torch_"), "torch"),
-    (re.compile(r"_?Py[A-Z_]"), "Python"),
-    (re.compile(r"cuda[A-Z]|__cuda"), "the CUDA runtime"),
-    (re.compile(r"cublas|cudnn|cufft|cusparse|cusolver|curand|nccl|nvrtc|nvJit"), "a CUDA library"),
-    (re.compile(r"cu[A-Z]"), "the driver"),
-    (re.compile(r"_ZNK?S|_ZS|__cxa|__gxx|GOMP|_ZT[IVS]S"), "the C++ runtime"),
-)
 
 
 def demangle(symbol: str) -> str:
@@ -54,11 +44,6 @@ def abi(symbol: str) -> str:
     """`new` or `old`: GCC's std::string in the name of a symbol; "" where the name has none."""
     told = torch_use.string_abi([symbol])
     return {True: "new", False: "old", None: ""}[told]
-
-
-def owner(symbol: str) -> str:
-    """Who should define a symbol, by its name."""
-    return next((name for form, name in OWNERS if form.match(symbol)), "")
 
 
 def compare(left: str, right: str) -> str:
@@ -102,12 +87,6 @@ def torch_abi(version: str) -> str:
     return "" if told is None else "new" if told else "old"
 
 
-def newest_gcc(cuda: str) -> str:
-    """The newest GCC that a CUDA's nvcc takes."""
-    row = _known().cuda.get("cu" + minor(cuda).replace(".", ""))
-    return str(row.gcc) if row and row.gcc else ""
-
-
 def cards(capability: str) -> str:
     """What cards have a capability such as `9.0`, `90` or `sm_90`."""
     number = re.sub(r"\D", "", capability)
@@ -132,8 +111,5 @@ def join(*words: str) -> str:
 
 FUNCTIONS: Mapping[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (
-        demangle, abi, owner, compare, minor, local, cuda_of, torch_abi, newest_gcc, cards, driver_for, file,
-        join,
-    )
-}  # fmt: skip
+    for function in (demangle, abi, compare, cuda_of, torch_abi, cards, driver_for, file, join)
+}
