@@ -24,9 +24,9 @@ SAME = 6  # lines of one shape that are kept around
 SHAPES = 50_000
 TRIES = 60  # places of one word that are looked at
 LONGEST = 8000  # characters of a line
-# A line that tells of a failure has one of these, or stands near one that has. Each costs a pass over the log.
-MARKS = (b"rror", b"ERROR")
-NO_MARK = re.compile(rb"-Werror|[\w.]*errors?[._/-]\w|\b0 errors?\b")
+# A line that tells of a failure has one of these, or stands near one that has; a file or test named for errors has
+# none. Each costs a pass over the log, a quick one while it begins with letters that are the same in every match.
+MARKS = (re.compile(rb"rror(?![\w.,/-])(?<!-Werror)"), re.compile(rb"ERROR(?!\w)"))
 DIGITS = b"0123456789"
 CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
@@ -181,15 +181,16 @@ def _regions(piece: bytes, kept: Kept) -> Iterator[tuple[int, int]]:
     spans = [] if kept.shapes else [(0, min(HEAD, len(piece)))]
     kept.shapes[b""] += 1
     for mark in MARKS:
-        at = piece.find(mark)
-        while at >= 0:
+        match = mark.search(piece)
+        while match:
+            at = match.start()
             start = piece.rfind(b"\n", max(at - LONGEST, 0), at) + 1 or max(at - LONGEST, 0)
             stop = piece.find(b"\n", at, at + LONGEST)
             stop = min(at + LONGEST, len(piece)) if stop < 0 else stop
-            if _tells(piece[start:stop], mark, kept):
+            if _is_new(piece[start:stop], kept):
                 spans.append((max(start - AROUND, 0), stop + AROUND))
                 stop += AROUND // 2  # what lies there is kept anyway
-            at = piece.find(mark, stop)
+            match = mark.search(piece, stop)
     last = 0
     for start, stop in _merged(spans):
         # A bound is where a line begins, or within one that is longer than anything is kept of.
@@ -199,14 +200,13 @@ def _regions(piece: bytes, kept: Kept) -> Iterator[tuple[int, int]]:
         yield low, last
 
 
-def _tells(line: bytes, mark: bytes, kept: Kept) -> bool:
-    """Whether a line with a mark is worth a look: not one of a shape that was seen, nor one whose error is a name."""
+def _is_new(line: bytes, kept: Kept) -> bool:
+    """Whether few lines of that shape were seen, of as many shapes as are counted."""
     if len(kept.shapes) < SHAPES:
         shape = line[-200:].translate(None, DIGITS)
         kept.shapes[shape] += 1
-        if kept.shapes[shape] > SAME:
-            return False
-    return mark != b"rror" or b"rror" in NO_MARK.sub(b"", line)
+        return kept.shapes[shape] <= SAME
+    return True
 
 
 def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
