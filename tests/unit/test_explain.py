@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import re
+import string
 from pathlib import Path
 
 import pytest
@@ -74,6 +75,18 @@ def test_a_rule_names_rules_and_functions_that_exist() -> None:
         assert rule.find, rule.id
         assert rule.line, rule.id
         assert not rule.ask or rule.proof, rule.id
+
+
+def test_messages_name_groups_that_their_rule_has() -> None:
+    for rule in rules().values():
+        known = set(rule.derive)
+        for patterns in (rule.line, rule.also, rule.near, rule.proof, rule.hint):
+            known |= {name for pattern in patterns for name in pattern.groupindex}
+        for message in (rule.cause, rule.remedy, rule.not_, rule.ask):
+            for _, field, _, _ in string.Formatter().parse(message):
+                *names, last = (field or "").split("|")
+                assert set(names) <= known, (rule.id, field)
+                assert last in known or names or not field, (rule.id, field)
 
 
 def test_each_function_is_one_that_a_rule_needs() -> None:

@@ -54,7 +54,8 @@ def _section(rule: Rule) -> str:
 
 def _plain(message: str) -> str:
     """A message with its {groups} as what is read from a log, in words or as a name."""
-    return re.sub(r"\{(\w+(?:\|[^{}]*)?)\}", lambda match: f"[{match[1].rpartition('|')[2].strip() or '…'}]", message)
+    named = re.sub(r"(?<!\{)\{([^{}]+)\}(?!\})", lambda match: f"[{match[1].rpartition('|')[2] or '…'}]", message)
+    return named.replace("{{", "{").replace("}}", "}")
 
 
 def page(logs: Path) -> str:
