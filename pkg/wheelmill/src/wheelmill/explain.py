@@ -197,12 +197,19 @@ def _anywhere(pattern: re.Pattern[str], log: Log, where: range | None) -> _Hit |
         part = explain_log.Log(log.lines[where.start : where.stop])
         found = _anywhere(pattern, part, None)
         return _Hit([index + where.start for index in found.lines], found.groups) if found else None
+    if pattern not in log.matches:
+        log.matches[pattern] = next(_matches(pattern, log), None)
+    match = log.matches[pattern]
+    return _Hit(*match) if match else None
+
+
+def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], dict[str, str]]]:
+    """(lines, groups) of the first match in the lines as they are, and with their breaks undone."""
     for text in (log.plain, log.loose, log.tight):
         match = pattern.search(text.whole)
         if match:
             first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
-            return _Hit(list(range(first, min(last, first + WRAPPED) + 1)), _groups(match))
-    return None
+            yield list(range(first, min(last, first + WRAPPED) + 1)), _groups(match)
 
 
 def _says(patterns: Sequence[re.Pattern[str]], lines: Sequence[Line]) -> bool:

@@ -72,10 +72,14 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
 
 
 class Log:
-    """The kept lines. `plain` is their text, `loose` and `tight` the same with the breaks of wrapped lines undone."""
+    """The kept lines. `plain` is their text, `loose` and `tight` the same with the breaks of wrapped lines undone.
+
+    `matches` keeps what patterns found, as (lines, groups), for rules that ask again.
+    """
 
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
+        self.matches: dict[re.Pattern[str], tuple[list[int], dict[str, str]] | None] = {}
 
     @cached_property
     def plain(self) -> Text:

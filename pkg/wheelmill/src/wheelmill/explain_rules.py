@@ -103,7 +103,7 @@ def _rule(path: Path, name: str, row: Mapping[str, Any]) -> Rule:
 
 def _value(key: str, value: Any) -> Any:
     if key in PATTERNS:
-        return tuple(re.compile(one) for one in ([value] if isinstance(value, str) else value))
+        return tuple(re.compile(one, re.MULTILINE) for one in ([value] if isinstance(value, str) else value))
     if key == "where":
         return {name: re.compile(one) for name, one in value.items()}
     if key == "derive":
