@@ -245,9 +245,9 @@ def _judge(made: Report, log: Path) -> None:
     if made.verdict != "fail":
         return
     faults = gates_view.faults(made)
-    cause = explain.best("\n".join([*faults, log.read_text(errors="replace") if log.exists() else ""]))
-    why = f"\n  the cause, {cause.confidence}: {cause.cause}" if cause else ""
+    output = log.read_text(errors="replace") if log.exists() else ""
+    why, remedy = explain.ending("\n".join([*faults, output]))
     raise GateError(
         f"{made.file} does not pass: {len(faults)} units or findings failed, first {faults[0]}{why}",
-        remedy=f"{f'{cause.remedy}; ' if cause else ''}see each reason above; the whole output is in {log}",
+        remedy=f"{remedy}see each reason above; the whole output is in {log}",
     )

@@ -63,12 +63,18 @@ def explain(file: IO[bytes]) -> list[Cause]:
     return causes(explain_log.read(file))
 
 
-def best(text: str) -> Cause | None:
-    """The best cause of a text. None where none is known, or where looking fails: that hides no error from a user."""
+def ending(text: str) -> tuple[str, str]:
+    """(what ends an error's message, what begins its remedy), for the output that it is about.
+
+    Both are empty where no cause is known, or where looking for it fails: that hides no error from a user.
+    """
     try:
-        return next(iter(explain(io.BytesIO(text.encode(errors="replace")))), None)
+        found = explain(io.BytesIO(text.encode(errors="replace")))
     except Exception:  # noqa: BLE001
-        return None
+        found = []
+    if not found:
+        return "", ""
+    return f"\n  the cause, {found[0].confidence}: {found[0].cause}", f"{found[0].remedy}; "
 
 
 def causes(log: Log) -> list[Cause]:

@@ -44,10 +44,9 @@ class ProcessError(BuildError):
         name = " ".join(Path(word).name for word in args[:3])
         from wheelmill import explain  # only what has failed waits for it
 
-        cause = explain.best(output)
-        why = f"\n  the cause, {cause.confidence}: {cause.cause}" if cause else ""
+        why, remedy = explain.ending(output)
         super().__init__(f"`{name} …` ended with status {status}:\n{lines}{why}")
-        self.remedy = f"{f'{cause.remedy}; ' if cause else ''}the whole output is in {log}"
+        self.remedy = f"{remedy}the whole output is in {log}"
         self.status, self.output = status, output
 
 
