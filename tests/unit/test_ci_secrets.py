@@ -17,7 +17,16 @@ def test_values_of_variables_named_like_secrets(name: str) -> None:
 
 
 def test_other_variables_and_short_values_are_left() -> None:
-    mask = Mask({"PATH": "/usr/bin", "MONKEY": "banana-split", "KEYBOARD": "qwertyuiop", "TOKEN": "a"})
+    mask = Mask(
+        {
+            "PATH": "/usr/bin",
+            "PWD": "/usr/bin",
+            "OLDPWD": "/usr/bin",
+            "MONKEY": "banana-split",
+            "KEYBOARD": "qwertyuiop",
+            "TOKEN": "a",
+        }
+    )
     assert mask("a /usr/bin banana-split qwertyuiop") == "a /usr/bin banana-split qwertyuiop"
 
 
@@ -38,6 +47,8 @@ def test_a_secret_that_holds_another_and_one_of_many_lines() -> None:
         ("authorization: bearer abcdefgh", "authorization: bearer ***"),
         ("GET /f?X-Amz-Signature=0a1b2c&x=1", "GET /f?X-Amz-Signature=***&x=1"),
         ("AKIAABCDEFGHIJKLMNOP", "***"),
+        ("token hf_" + "aB3d" * 8, "token ***"),
+        ("npm_" + "aB3d" * 9, "***"),
     ],
 )
 def test_what_is_shaped_like_a_token(text: str, hidden: str) -> None:

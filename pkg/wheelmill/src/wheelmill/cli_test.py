@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from wheelmill import gates, gates_files, gates_host, gates_view
+from wheelmill import explain, gates, gates_files, gates_host, gates_view
 from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.gates import Asked
 from wheelmill.names import did_you_mean
@@ -245,7 +245,9 @@ def _judge(made: Report, log: Path) -> None:
     if made.verdict != "fail":
         return
     faults = gates_view.faults(made)
+    output = log.read_text(errors="replace") if log.exists() else ""
+    why, remedy = explain.ending("\n".join([*faults, output]))
     raise GateError(
-        f"{made.file} does not pass: {len(faults)} units or findings failed, first {faults[0]}",
-        remedy=f"see each reason above; the whole output is in {log}",
+        f"{made.file} does not pass: {len(faults)} units or findings failed, first {faults[0]}{why}",
+        remedy=f"{remedy}see each reason above; the whole output is in {log}",
     )

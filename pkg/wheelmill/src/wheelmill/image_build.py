@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlsplit
 
-from wheelmill import engine, images, proc
+from wheelmill import engine, explain, images, proc
 from wheelmill.errors import BuildError, InputError, MissingError
 
 if TYPE_CHECKING:
@@ -268,4 +268,7 @@ def _failure(image: Image, said: str, log: Path) -> MissingError | BuildError:
             remedy="say how this site is reached (--apt-mirror, --pip-index, --ca, --network host); the whole output "
             f"is in {log}",
         )
-    return BuildError(f"the image {image.name} cannot be built:\n{lines}", remedy=f"the whole output is in {log}")
+    why, remedy = explain.ending(f"{text}\n{said}")
+    return BuildError(
+        f"the image {image.name} cannot be built:\n{lines}{why}", remedy=f"{remedy}the whole output is in {log}"
+    )

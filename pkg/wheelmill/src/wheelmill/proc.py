@@ -42,8 +42,11 @@ class ProcessError(BuildError):
     def __init__(self, args: Sequence[str], status: int, output: str, log: Path) -> None:
         lines = "\n".join("    " + line for line in excerpt(output))
         name = " ".join(Path(word).name for word in args[:3])
-        super().__init__(f"`{name} …` ended with status {status}:\n{lines}")
-        self.remedy = f"the whole output is in {log}"
+        from wheelmill import explain  # only what has failed waits for it
+
+        why, remedy = explain.ending(output)
+        super().__init__(f"`{name} …` ended with status {status}:\n{lines}{why}")
+        self.remedy = f"{remedy}the whole output is in {log}"
         self.status, self.output = status, output
 
 

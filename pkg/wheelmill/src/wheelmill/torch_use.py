@@ -77,7 +77,8 @@ def is_unstable(name: str) -> bool:
     return False
 
 
-def _cxx11_abi(unstable: Iterable[str]) -> bool | None:
+def string_abi(unstable: Iterable[str]) -> bool | None:
+    """Whether mangled names hold the C++11 ABI's std::string; None where they hold neither."""
     old = False
     for name in unstable:
         words = {word for word, _ in _names(name)}
@@ -102,7 +103,7 @@ def classify(library: Library) -> Use:
         unknown=unknown,
         unstable=unstable,
         shims=tuple(shims),
-        cxx11_abi=_cxx11_abi(unstable),
+        cxx11_abi=string_abi(unstable),
         told=HAS_TABLE or not shims,
     )
 

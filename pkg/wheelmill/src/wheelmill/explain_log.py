@@ -1,0 +1,226 @@
+"""A failure's log, read once in pieces: the lines that may tell, with their numbers and without what tools put around.
+
+A small log is kept whole. Of a large one the head, the end, and what lies around each line with an error are kept,
+each shape of line only so often, so that neither time nor memory grows with what repeats.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+PIECE = 4 << 20
+WHOLE = 2 << 20  # a log up to this size is kept as it is
+HEAD, END, MIDDLE = 128 << 10, 512 << 10, 1 << 20
+AROUND = 12 << 10  # bytes kept before and after a line with an error
+SAME = 6  # lines of one shape that are kept around
+SHAPES = 50_000
+TRIES = 60  # places of one word that are looked at
+LONGEST = 8000  # characters of a line
+# A line that tells of a failure has one of these, or stands near one that has; a file or test named for errors has
+# none. Each costs a pass over the log, a quick one while it begins with letters that are the same in every match.
+MARKS = (re.compile(rb"rror(?![\w.,/-])(?<!-Werror)"), re.compile(rb"ERROR(?!\w)"))
+DIGITS = b"0123456789"
+CONTROL = re.compile(
+    r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
+)
+# What CI runners, BuildKit, Compose and ninja put before a line.
+PREFIX = re.compile(
+    r"""(?x)
+    (?:[^\t]{1,80}\t[^\t]{0,80}\t)?                                     # gh run view --log
+    (?:[\w.-]{1,40}\ +\|\ )?                                            # a service of Compose
+    \[?(?:\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?)?\]?[ ]?
+    (?:\d\d[OE][ +]\ ?)?                                                # GitLab
+    (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
+    (?:\#\#\[\w+\])?
+    (?:\[gw\d+\]\ )?
+    """
+)
+# What a tool draws around text that it has wrapped.
+FRAME = re.compile(r"^\s*(?:[│|╭╰├─>\u00d7]+\s*)*(?:E\s{2,})?|\s*[│|]?\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line as it is quoted. `bare` is without prefixes and frames; `breaks` says that nothing follows it."""
+
+    number: int
+    text: str
+    bare: str
+    breaks: bool = False
+
+
+def _lines(data: bytes, number: int) -> Iterator[Line]:
+    """The lines of a piece whose first has that number. What a carriage return overwrote is a line of its own."""
+    parts = data.split(b"\n")
+    for offset, raw in enumerate(parts):
+        for part in raw.decode("utf-8", "replace").split("\r"):
+            text = CONTROL.sub("", part[:LONGEST]).rstrip()
+            if text:
+                start = PREFIX.match(text)
+                bare = FRAME.sub("", text[start.end() if start else 0 :])
+                yield Line(number + offset, text, bare)
+    yield Line(number + len(parts), "", "", breaks=True)
+
+
+class Log:
+    """The kept lines. `plain` is their text, `loose` and `tight` the same with the breaks of wrapped lines undone.
+
+    `matches` keeps what patterns found, as (lines, groups), for rules that ask again.
+    """
+
+    def __init__(self, lines: Sequence[Line]) -> None:
+        self.lines = lines
+        self.matches: dict[re.Pattern[str], tuple[list[int], dict[str, str]] | None] = {}
+
+    @cached_property
+    def plain(self) -> Text:
+        return Text([line.text for line in self.lines], "\n")
+
+    @cached_property
+    def loose(self) -> Text:
+        return Text([line.bare for line in self.lines], " ")
+
+    @cached_property
+    def tight(self) -> Text:
+        return Text([line.bare for line in self.lines], "")
+
+
+class Text:
+    """Strings joined, and which of them holds a place of the whole."""
+
+    def __init__(self, parts: Sequence[str], between: str) -> None:
+        self.whole = between.join(parts)
+        self._starts = []
+        at = 0
+        for part in parts:
+            self._starts.append(at)
+            at += len(part) + len(between)
+
+        self._places: dict[str, tuple[int, ...]] = {}
+
+    def places(self, word: str) -> tuple[int, ...]:
+        """The strings in which a word stands or begins, the first ones and the last."""
+        if word not in self._places:
+            found: dict[int, None] = {}
+            at = self.whole.find(word)
+            while at >= 0 and len(found) < TRIES:
+                found[self.index(at)] = None
+                at = self.whole.find(word, at + len(word))
+            if at >= 0:
+                found[self.index(self.whole.rfind(word))] = None
+            self._places[word] = tuple(found)
+        return self._places[word]
+
+    def index(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+
+def read(file: IO[bytes]) -> Log:
+    """Read a log to its end."""
+    data = file.read(WHOLE + 1)
+    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:  # PowerShell's > writes UTF-16
+        data = (data + file.read(PIECE)).decode("utf-16", "replace").encode()
+        return Log(list(_lines(data, 1)))
+    if len(data) <= WHOLE:
+        return Log(list(_lines(data, 1)))
+    return Log(_large(data, file))
+
+
+def _large(data: bytes, file: IO[bytes]) -> list[Line]:
+    kept = Kept()
+    end, number = b"", 1
+    while data:
+        # A piece ends where a line does, unless one line is longer than a piece.
+        more = file.read(PIECE)
+        cut = data.rfind(b"\n") + 1 if more else len(data)
+        piece, rest = (data[:cut], data[cut:]) if cut else (data, b"")
+        counted = 0
+        for start, stop in _regions(piece, kept):
+            number += piece.count(b"\n", counted, start)
+            counted = start
+            kept.add(piece[start:stop], number)
+        number += piece.count(b"\n", counted)
+        end = (end + piece)[-END:] if len(piece) < END else piece[-END:]
+        data = rest + more
+    first = end.find(b"\n") + 1
+    last = number - end.count(b"\n", first)
+    found = [*kept.lines(last), *_lines(end[first:], last)]
+    return sorted(found, key=lambda line: line.number)
+
+
+class Kept:
+    """What is kept of a large log before its end: the first bytes, and as many of the latest."""
+
+    def __init__(self) -> None:
+        self.shapes: Counter[bytes] = Counter()
+        self._first: list[tuple[bytes, int]] = []
+        self._last: list[tuple[bytes, int]] = []
+        self._sizes = [0, 0]
+
+    def add(self, data: bytes, number: int) -> None:
+        late = self._sizes[0] > MIDDLE
+        (self._last if late else self._first).append((data, number))
+        self._sizes[late] += len(data)
+        while self._sizes[1] > MIDDLE and len(self._last) > 1:
+            self._sizes[1] -= len(self._last.pop(0)[0])
+
+    def lines(self, before: int) -> Iterator[Line]:
+        """The lines whose numbers are below `before`, where the end of the log begins."""
+        for data, number in (*self._first, *self._last):
+            if number < before:
+                yield from (line for line in _lines(data, number) if line.number < before)
+
+
+def _regions(piece: bytes, kept: Kept) -> Iterator[tuple[int, int]]:
+    """(start, stop) of what to keep, on the bounds of lines, in order and without overlaps."""
+    spans = [] if kept.shapes else [(0, min(HEAD, len(piece)))]
+    kept.shapes[b""] += 1
+    for mark in MARKS:
+        match = mark.search(piece)
+        while match:
+            at = match.start()
+            start = piece.rfind(b"\n", max(at - LONGEST, 0), at) + 1 or max(at - LONGEST, 0)
+            stop = piece.find(b"\n", at, at + LONGEST)
+            stop = min(at + LONGEST, len(piece)) if stop < 0 else stop
+            if _is_new(piece[start:stop], kept):
+                spans.append((max(start - AROUND, 0), stop + AROUND))
+                stop += AROUND // 2  # what lies there is kept anyway
+            match = mark.search(piece, stop)
+    last = 0
+    for start, stop in _merged(spans):
+        # A bound is where a line begins, or within one that is longer than anything is kept of.
+        low = max(piece.rfind(b"\n", 0, start) + 1, last)
+        end = piece.find(b"\n", stop, stop + LONGEST)
+        last = min(stop, len(piece)) if end < 0 else end + 1
+        yield low, last
+
+
+def _is_new(line: bytes, kept: Kept) -> bool:
+    """Whether few lines of that shape were seen, of as many shapes as are counted."""
+    if len(kept.shapes) < SHAPES:
+        shape = line[-200:].translate(None, DIGITS)
+        kept.shapes[shape] += 1
+        return kept.shapes[shape] <= SAME
+    return True
+
+
+def _merged(spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The spans in order, those that touch as one."""
+    start = stop = 0
+    for low, high in sorted(spans):
+        if low > stop:
+            if stop:
+                yield start, stop
+            start = low
+        stop = max(stop, high)
+    if stop:
+        yield start, stop

@@ -1,0 +1,109 @@
+"""`explain` on this machine: imports that really fail, a log of 200 MB, and a command whose failure it explains."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wheelmill import proc
+
+from .conftest import command, environment
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SYMBOL = "_ZN3c104cuda9SetDeviceEab"
+CAUSE = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"
+
+
+def compiled(folder: Path, name: str, source: str, *flags: str) -> Path:
+    """A package with a library that is imported, linked as `flags` say."""
+    package = folder / name
+    package.mkdir()
+    (package / "__init__.py").write_text("from . import ext\n")
+    (package / "ext.c").write_text(source)
+    subprocess.run(["gcc", "-shared", "-fPIC", "ext.c", "-o", "ext.so", *flags], cwd=package, check=True)
+    return package
+
+
+def imported(folder: Path, name: str, *options: str) -> list[dict[str, object]]:
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        command("explain", "--import", name, "--python", sys.executable, "--json", *options),
+        env=environment(PYTHONPATH=path),
+        text=True,
+        capture_output=True,
+        check=True,
+    )
+    findings: list[dict[str, object]] = json.loads(done.stdout)["findings"]
+    return findings
+
+
+def test_a_symbol_that_torch_has_not(tmp_path: Path) -> None:
+    compiled(tmp_path, "badsym", f"int {SYMBOL}(int, int);\nint PyInit_ext(void) {{ return {SYMBOL}(1, 2); }}\n")
+    best = imported(tmp_path, "badsym")[0]
+    assert best["rule"] == "torch-minor"
+    assert "c10::cuda::SetDevice(signed char, bool)" in str(best["cause"])
+    assert SYMBOL in str(best["evidence"])
+
+
+def test_a_cuda_library_of_another_major(tmp_path: Path) -> None:
+    stub = tmp_path / "libcudart.so.11.0"
+    subprocess.run(["gcc", "-shared", "-o", str(stub), f"-Wl,-soname,{stub.name}", "-x", "c", os.devnull], check=True)
+    compiled(tmp_path, "badlib", "int PyInit_ext(void) { return 0; }\n", "-Wl,--no-as-needed", str(stub))
+    assert imported(tmp_path, "badlib")[0]["rule"] == "cuda-runtime-missing"
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "rule"),
+    [
+        ("crashes", "import ctypes; ctypes.string_at(0)", "import-crash"),
+        ("hangs", "import time; time.sleep(600)", "import-hang"),
+        ("needs", "import torch_that_is_not_there", None),
+    ],
+)
+def test_what_an_import_may_do(tmp_path: Path, name: str, body: str, rule: str | None) -> None:
+    (tmp_path / f"{name}.py").write_text(body + "\n")
+    found = imported(tmp_path, name, "--timeout", "5")
+    assert (found[0]["rule"] if found else None) == rule
+
+
+def test_an_import_that_works_and_one_of_nothing(tmp_path: Path) -> None:
+    assert imported(tmp_path, "json") == []
+    assert imported(tmp_path, "nothing_of_that_name")[0]["rule"] == "import-absent"
+    refused = subprocess.run(command("explain", "--import", "os; x"), capture_output=True, text=True, check=False)
+    assert refused.returncode == 2
+    assert "no name of a module" in refused.stderr
+
+
+def test_a_log_of_200_megabytes(tmp_path: Path) -> None:
+    """Two seconds are the aim on an idle machine; processor time is what other work here does not change."""
+    line = b"2025-11-03T09:00:%02d.1Z [%06d/999999] /usr/local/cuda/bin/nvcc -Werror -c csrc/error_path_%d.cu -o k.o\n"
+    block = b"".join(line % (number % 60, number, number) for number in range(50_000))
+    log = tmp_path / "large.log"
+    with log.open("wb") as file:
+        for place in range(200_000_000 // len(block)):
+            file.write(block + (CAUSE.encode() + b"\n" if place == 20 else b""))
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(command("explain", log, "--json"), capture_output=True, text=True, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{time.monotonic() - began:.2f} s, {after.ru_maxrss / 1024:.0f} MiB at most")
+    found = json.loads(done.stdout)["findings"][0]
+    assert found["rule"] == "oom-compiler"
+    assert found["evidence"][-1] == {"line": 21 * 50_000 + 1, "text": CAUSE}
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 4
+
+
+def test_a_command_that_fails_ends_with_its_cause(tmp_path: Path) -> None:
+    with pytest.raises(proc.ProcessError) as raised:
+        proc.run(["sh", "-c", f'echo "[1/2] nvcc -c a.cu"; echo "{CAUSE}"; exit 1'], log=tmp_path / "log")
+    assert CAUSE in str(raised.value)
+    assert str(raised.value).rstrip().splitlines()[-1].startswith("  the cause, certain: the kernel ended cicc")
+    assert raised.value.remedy.startswith("run fewer")
