@@ -10,6 +10,7 @@ import resource
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -177,6 +178,30 @@ def limited(args: Sequence[str], *, seconds: float, memory: int) -> tuple[int | 
             process.communicate()
             return None, ""
         return process.returncode, output
+
+
+def answer(
+    args: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None
+) -> tuple[int | None, str]:
+    """(status, output) of a short command; None for one that had to be ended after `seconds`.
+
+    It ends within seconds of that even where the command's own children hold its output, or the kernel holds the
+    command itself, as a broken driver makes it do. Raises OSError when it does not start.
+    """
+    with tempfile.TemporaryFile() as out:
+        process = subprocess.Popen(  # noqa: S603
+            args, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
+        )
+        try:
+            status = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            _stop(process)
+            status = None
+        except BaseException:
+            _end(process)
+            raise
+        out.seek(0)
+        return status, out.read(LONGEST).decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -2,7 +2,7 @@
 
 usage: python which_probe.py JOB.json RESULT.json
 
-The job names how many seconds an import of torch may take. Whatever cannot be told is null in the result, and why is
+The job names how many seconds an import of torch may take; 0 has its files read instead. Whatever cannot be told is null in the result, and why is
 among its notes. torch and the driver's library are loaded in processes of their own: both may hang or crash.
 """
 
@@ -18,6 +18,7 @@ import struct
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -62,9 +63,16 @@ def libc() -> dict[str, Any] | None:
 
 
 def run_apart(args: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603
-        args, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+    """Run a command for no longer than that, even where the kernel holds it, as a broken driver makes it do."""
+    process = subprocess.Popen(  # noqa: S603
+        args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return subprocess.CompletedProcess(args, process.returncode, out, err)
 
 
 def output(args: list[str], seconds: float = SECONDS) -> tuple[str, str]:
@@ -80,6 +88,8 @@ def torch(seconds: float, notes: list[str]) -> dict[str, Any] | None:
     """A torch by import; where that fails or takes too long, by what its files say."""
     if importlib.util.find_spec("torch") is None:
         return {"version": None}
+    if not seconds:
+        return installed()
     why = f"it took longer than {seconds:g} seconds"
     try:
         done = run_apart([sys.executable, "-c", TORCH], seconds)
@@ -153,9 +163,12 @@ def origin() -> str | None:
 
 def driver(notes: list[str]) -> tuple[dict[str, Any] | None, list[dict[str, Any]] | None]:
     """(the driver, the GPUs), each None where it is not known."""
-    said, _ = output([sys.executable, __file__, "--cuda"])
+    # Both hang where the driver does.
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        asked = beside.submit(smi)
+        said, _ = output([sys.executable, __file__, "--cuda"])
+        rows = asked.result()
     cuda = json.loads(said) if said.startswith("{") else {"version": None, "gpus": None}
-    rows = smi()
     version = next((row[2] for row in rows), None) or kernel()
     match = re.match(r"\d{1,4}(\.\d{1,4}){0,3}", version or "")
     version = match.group() if match else None
