@@ -29,6 +29,7 @@ VERBS = {
     "test": "cli_test",
     "index": "cli_index",
     "which": "cli_which",
+    "doctor": "cli_doctor",
     "publish": "cli_publish",
     "key": "cli_key",
     "ci": "cli_ci",

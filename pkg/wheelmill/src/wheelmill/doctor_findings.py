@@ -67,9 +67,7 @@ def installers() -> Mapping[str, Mapping[str, str]]:
 def found(check: str, /, *, severity: Severity | None = None, **words: object) -> Finding:
     """A finding of that check. `severity` replaces the check's own where the case is milder, or worse."""
     row = checks()[check]
-    so, will, mend = (
-        printable(string.Formatter().vformat(text, (), words)) for text in (row.so, row.will, row.mend)
-    )
+    so, will, mend = (printable(string.Formatter().vformat(text, (), words)) for text in (row.so, row.will, row.mend))
     return Finding(id=check, area=row.area, severity=severity or row.severity, so=so, will=will, mend=mend)
 
 

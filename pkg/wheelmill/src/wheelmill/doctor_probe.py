@@ -43,6 +43,7 @@ def torch() -> dict[str, Any] | None:
     wheel = (found.read_text("WHEEL") or "").splitlines()
     return {
         **told,
+        "version": found.version,
         "requires": list(found.requires or []),
         "tags": [line.partition(":")[2].strip() for line in wheel if line.startswith("Tag:")],
         "installer": (found.read_text("INSTALLER") or "").strip() or None,

@@ -16,9 +16,17 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 GCC_LIMIT = re.compile(r"#\s*if\s+__GNUC__\s*>\s*(\d+)")
-HEADER = "include/cuda_runtime.h"
+# conda's compilers look into the second by themselves.
+HEADERS = ("include/cuda_runtime.h", "targets/*/include/cuda_runtime.h")
 DEFAULT_HOME = "/usr/local/cuda"
-HOMES = ("/usr/local/cuda", "/usr/local/cuda-*", "/opt/cuda", "/opt/cuda-*", "/usr/lib/cuda", "/usr/lib/nvidia-cuda-toolkit")
+HOMES = (
+    "/usr/local/cuda",
+    "/usr/local/cuda-*",
+    "/opt/cuda",
+    "/opt/cuda-*",
+    "/usr/lib/cuda",
+    "/usr/lib/nvidia-cuda-toolkit",
+)
 
 
 def ask(args: Sequence[str], *, seconds: float = SECONDS) -> Program:
@@ -104,15 +112,8 @@ def _nvcc(path: Path, origin: str) -> Nvcc:
         release=toolkit.release_in(told.said) if told.answer == "works" else None,
         answer=told.answer,
         gcc=_limit(path),
-        headers=any((one / HEADER).is_file() for one in _homes(path)),
+        headers=any(any(home.glob(one)) for one in HEADERS),
     )
-
-
-def _homes(path: Path) -> Iterator[Path]:
-    """Where an nvcc's headers may be: where torch looks; Debian's package has them where compilers look anyway."""
-    yield path.parent.parent
-    if path.parent == Path("/usr/bin"):
-        yield Path("/usr")
 
 
 def _limit(path: Path) -> int | None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 # What `import torch` loads; the rest is loaded by these, or when it is called.
 FIRST = ("libtorch_python.so", "libtorch.so", "libc10.so")
 STANDARD = re.compile(r"cuda_cflags = \[\s*'-std=c\+\+(\d+)'")
+DEMANDED = re.compile(r"#error C\+\+(\d+) or later compatible compiler is required")
 PACKAGING = re.compile(r"^\s*from pkg_resources import packaging", re.MULTILINE)
 SIZE = 4 << 20
 
@@ -32,6 +33,7 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
     root, torch = Path(told["root"]), env.torch
     text = _text(root / "utils" / "cpp_extension.py")
     standard = STANDARD.search(text)
+    demanded = DEMANDED.search(_text(root / "include" / "ATen" / "ATen.h"))
     row = known.torch.get(torch.minor) if torch and torch.version else None
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
@@ -46,6 +48,7 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
         root=str(root),
         source=source(told, torch),
         standard=int(standard[1]) if standard else row.cxx if row else None,
+        demanded=int(demanded[1]) if demanded else None,
         setuptools=_setuptools(told["requires"], env),
         pkg_resources=bool(PACKAGING.search(text)),
         sass=sass,
@@ -76,8 +79,8 @@ def source(told: Mapping[str, Any], torch: Torch | None) -> str:
         return "a build from source"
     if told.get("installer") is None and not tags:
         return "a build without a distribution"
-    # A wheel of PyPI has no local part in METADATA, one of torch's index has, and version.py has it in both.
-    return "PyTorch's wheel, of PyPI or of its own index"
+    # version.py states the variant in both; METADATA only in the wheels of torch's own index.
+    return "PyTorch's own index" if "+" in str(told.get("version", "")) else "PyPI"
 
 
 def _url(text: str) -> str:

@@ -180,9 +180,7 @@ def limited(args: Sequence[str], *, seconds: float, memory: int) -> tuple[int | 
         return process.returncode, output
 
 
-def answer(
-    args: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None
-) -> tuple[int | None, str]:
+def answer(args: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> tuple[int | None, str]:
     """(status, output) of a short command; None for one that had to be ended after `seconds`.
 
     It ends within seconds of that even where the command's own children hold its output, or the kernel holds the
