@@ -42,7 +42,8 @@ class TorchFiles:
     """What torch's files say. `lacking` maps each library that is not found to the one of torch that needs it.
 
     `standard` is the C++ standard that its cpp_extension compiles with, `demanded` the lowest that its headers take;
-    `setuptools` what it requires of setuptools; `source` who it came from: PyPI, torch's index, conda, or a build of somebody else's.
+    `setuptools` what it requires of setuptools; `source` where it came from: PyPI, torch's index, conda, or a build of
+    somebody else's.
     """
 
     root: str

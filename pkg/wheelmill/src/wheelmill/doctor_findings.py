@@ -6,7 +6,7 @@ import string
 import sys
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wheelmill.facts import DATA
 from wheelmill.findings import SEVERITIES, Severity, printable
@@ -18,8 +18,6 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-MARK = "<!-- checks -->"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +46,7 @@ class Finding:
 
 
 @cache
-def _table() -> dict[str, dict[str, str]]:
+def _table() -> dict[str, Any]:
     return tomllib.loads((DATA / "doctor.toml").read_text(encoding="utf-8"))
 
 
@@ -60,11 +58,11 @@ def checks() -> Mapping[str, Check]:
 
 def installers() -> Mapping[str, Mapping[str, str]]:
     """The commands that install what a build needs of the system, by the name of the system's installer."""
-    rows: Mapping[str, Mapping[str, str]] = _table()["installers"]  # type: ignore[assignment]
+    rows: Mapping[str, Mapping[str, str]] = _table()["installers"]
     return rows
 
 
-def found(check: str, /, *, severity: Severity | None = None, **words: object) -> Finding:
+def found(check: str, severity: Severity | None = None, /, **words: object) -> Finding:
     """A finding of that check. `severity` replaces the check's own where the case is milder, or worse."""
     row = checks()[check]
     so, will, mend = (printable(string.Formatter().vformat(text, (), words)) for text in (row.so, row.will, row.mend))

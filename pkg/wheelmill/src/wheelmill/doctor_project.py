@@ -92,15 +92,14 @@ def _files(root: Path, found: _Found) -> Iterator[str]:
     def refused(error: OSError) -> None:
         found.unread.append(f"{error.filename} cannot be listed: {error.strerror}")
 
-    count = visited = 0
-    for folder, folders, files in os.walk(root, onerror=refused):
+    count = 0
+    for visited, (folder, folders, files) in enumerate(os.walk(root, onerror=refused), 1):
         at_root = Path(folder) == root
         folders[:] = sorted(
             name
             for name in folders
             if name not in NEVER and not name.endswith(".egg-info") and not (at_root and name in UNWANTED)
         )
-        visited += 1
         for name in sorted(files):
             if name.endswith((*COMPILED, *HEADERS, ".cmake")) or name in {
                 "setup.py",
@@ -208,8 +207,7 @@ def _cmake_targets(line: str, text: str, name: str, number: int) -> Iterator[Arc
         words = re.findall(r"(\d{2,3}[af]?)(-real|-virtual)?", match[2])
         sass = tuple(one for one, kind in words if kind != "-virtual")
         ptx = tuple(one for one, kind in words if kind != "-real")
-        stated = {"text": shown, "file": name, "line": number, "sass": sass, "ptx": ptx}
-        yield Architectures(**stated, variable="CMAKE_CUDA_ARCHITECTURES")
+        yield Architectures(text=shown, file=name, line=number, sass=sass, ptx=ptx, variable="CMAKE_CUDA_ARCHITECTURES")
     elif doctor_setup.FLAG.search(line) and doctor_setup.TARGET.search(line):
         sass, ptx = doctor_setup.targets(line)
         yield Architectures(text=line.strip()[:LONGEST], file=name, line=number, sass=sass, ptx=ptx)

@@ -60,8 +60,14 @@ def torch(case: Case) -> Iterator[Finding]:
         yield _libraries(case)
     if case.torch.cuda == "cpu" and ((case.project and case.project.cuda) or env.gpus):
         what = "the project compiles CUDA code" if case.project and case.project.cuda else "a GPU is here"
-        severity = None if case.project and case.project.cuda else "warning"
-        yield found("torch-cpu", severity=severity, **words, version=version, what=what, index=_index(case))
+        yield found(
+            "torch-cpu",
+            None if case.project and case.project.cuda else "warning",
+            **words,
+            version=version,
+            what=what,
+            index=_index(case),
+        )
     if case.torch.origin in ("conda", "other"):
         yield found("torch-origin", version=version, origin=files.source if files else case.torch.origin)
 
@@ -85,7 +91,7 @@ def _libraries(case: Case) -> Finding:
 
 
 def _index(case: Case) -> str:
-    """torch's index of the newest CUDA that the driver serves, of those the newest torch has."""
+    """The index of torch for the newest CUDA that the driver serves, of those the newest torch has."""
     row = case.known.torch[case.torch.minor] if case.torch and case.torch.minor in case.known.torch else None
     row = row or list(case.known.torch.values())[-1]
     serves = case.machine.env.driver.serves if case.machine.env.driver else None
@@ -218,7 +224,7 @@ def containers(case: Case) -> Iterator[Finding]:
         yield found(check, said=engine.said, command=engine.remedy)
     elif engine.gpu is not None:
         said, remedy = engine.gpu
-        yield found("engine-gpu", severity=None if case.machine.env.gpus else "info", said=said, command=remedy)
+        yield found("engine-gpu", None if case.machine.env.gpus else "info", said=said, command=remedy)
 
 
 def branch(cuda: str) -> str:

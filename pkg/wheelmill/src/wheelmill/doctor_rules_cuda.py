@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelmill import arch, hardware
-from wheelmill.doctor_case import oldest_and_newest, older, runs
+from wheelmill.doctor_case import older, oldest_and_newest, runs
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing
 
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
 
 SMI_SECONDS = 20.0
 SAID = 300
+# What nvidia-smi says, and what mends it.
+SMI_MENDS = {
+    "version mismatch": "restart the machine: its kernel runs another driver version than is installed",
+    "unknown error": "restart the container, whose device group was reset; give it GPUs by CDI: docker run --device "
+    "nvidia.com/gpu=all",
+}
+SMI_MEND = "modprobe nvidia; nvidia-smi; dmesg | grep -i -e xid -e nvrm"
 
 
 def driver(case: Case) -> Iterator[Finding]:
@@ -43,22 +50,17 @@ def _smi(smi: Program) -> Iterator[Finding]:
         yield found("driver-hangs", program=smi.path, seconds=SMI_SECONDS)
         return
     low = smi.said.lower()
-    command = "modprobe nvidia; nvidia-smi; dmesg | grep -i -e xid -e nvrm"
-    if "version mismatch" in low:
-        command = (
-            "restart the machine: the kernel runs another driver version than is installed (or rmmod nvidia_uvm nvidia)"
-        )
-    elif "unknown error" in low:
-        command = "restart the container (its device group was reset), and give it the GPU by CDI: docker run --device nvidia.com/gpu=all"
-    said = smi.said[:SAID] or "nothing is said"
-    yield found("driver-fails", program=smi.path, status=smi.status, said=" ".join(said.split()), command=command)
+    command = next((mend for words, mend in SMI_MENDS.items() if words in low), SMI_MEND)
+    said = " ".join(smi.said[:SAID].split()) or "nothing is said"
+    yield found("driver-fails", program=smi.path, status=smi.status, said=said, command=command)
 
 
 def _old(case: Case, torch: Torch, serves: str) -> Finding:
     env = case.machine.env
     row = case.known.torch.get(torch.minor)
     branch = hardware.branch_for(f"{torch.major}.0")
-    fitting = [tag for tag in (row.cuda if row else ()) if tag != "cpu" and int(tag[2:-1]) <= int(serves.split(".")[0])]
+    major = int(serves.partition(".")[0])
+    fitting = [tag for tag in (row.cuda if row else ()) if tag != "cpu" and int(tag[2:-1]) <= major]
     other = f"; or a torch for this driver: {case.torch_for(fitting[-1])}" if fitting else ""
     return found(
         "driver-old",
@@ -88,7 +90,7 @@ def _gpus(case: Case) -> Iterator[Finding]:
 
 
 def _torch_code(case: Case) -> Iterator[Finding]:
-    """torch's own code against the GPUs, as its library holds it, else as the table of releases says."""
+    """The code of torch itself against the GPUs, as its library holds it, else as the table of releases says."""
     torch, files = case.torch, case.machine.torch
     if torch is None or torch.major is None:
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from wheelmill.doctor_case import oldest_and_newest, older, pin, public, runs
+from wheelmill.doctor_case import older, oldest_and_newest, pin, public, runs
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.doctor_rules import branch
 from wheelmill.doctor_rules_cuda import newest_ptx
@@ -68,9 +68,7 @@ def _standards(case: Case, one: Project) -> Iterator[Finding]:
         if stated.value < (demanded or 0):
             yield found("standard-pinned", **words, needed=demanded, torch=name)
         elif stated.value < (usual or newest):
-            yield found(
-                "standard-ageing", severity="warning" if usual else None, **words, needed=usual or newest, torch=name
-            )
+            yield found("standard-ageing", "warning" if usual else None, **words, needed=usual or newest, torch=name)
         elif stated.value < newest:
             yield found("standard-ageing", **words, needed=newest, torch=f"torch {minor}")
 
@@ -168,7 +166,7 @@ def _library(case: Case, one: Package, library: PackageLibrary, words: dict[str,
         lacking = [text for text in lacking if not text.startswith(("libcu", "libnv"))]
     if lacking:
         count = "is not" if len(lacking) == 1 else "are not"
-        command = f"{case.python} -m pip install --force-reinstall {one.name} (its requirements bring what it needs), or install the package of {lacking[0]}"
+        command = f"{case.python} -m pip install --force-reinstall {one.name}, or install what brings {lacking[0]}"
         if torch is None and any(text.startswith(("libtorch", "libc10")) for text in lacking):
             command = f"{case.python} -m pip install torch"
         yield found(

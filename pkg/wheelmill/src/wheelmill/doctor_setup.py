@@ -6,7 +6,6 @@ import ast
 import os
 import re
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelmill.doctor_facts import Architectures, Standard, Stated
@@ -14,6 +13,7 @@ from wheelmill.project import COMPILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from pathlib import Path
 
 STANDARD = re.compile(r"-std=(?:c|gnu)\+\+(\w+)")
 VALUES = {"03": 3, "98": 3, "0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}

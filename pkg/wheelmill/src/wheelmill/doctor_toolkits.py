@@ -19,14 +19,9 @@ GCC_LIMIT = re.compile(r"#\s*if\s+__GNUC__\s*>\s*(\d+)")
 # conda's compilers look into the second by themselves.
 HEADERS = ("include/cuda_runtime.h", "targets/*/include/cuda_runtime.h")
 DEFAULT_HOME = "/usr/local/cuda"
-HOMES = (
-    "/usr/local/cuda",
-    "/usr/local/cuda-*",
-    "/opt/cuda",
-    "/opt/cuda-*",
-    "/usr/lib/cuda",
-    "/usr/lib/nvidia-cuda-toolkit",
-)
+# Under the root, and under site-packages.
+HOMES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr/lib/nvidia-cuda-toolkit")
+WHEELS = ("nvidia/cu[0-9]*/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc")
 
 
 def ask(args: Sequence[str], *, seconds: float = SECONDS) -> Program:
@@ -50,39 +45,33 @@ def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str
         if _runs(path):
             every.setdefault(str(path), origin)
     known: dict[str, Nvcc] = {path: _nvcc(Path(path), origin) for path, origin in every.items()}
-    home, origin = _home(env)
+    home, by = _home(env)
     own = str(Path(home) / "bin" / "nvcc") if home else ""
     stated = env.get("PYTORCH_NVCC")
-    chosen = known.get(stated or own) or (_nvcc(Path(own), str(origin)) if own and _runs(Path(own)) else None)
+    chosen = known.get(stated or own) or (_nvcc(Path(own), str(by)) if own and _runs(Path(own)) else None)
     return Toolkits(
         nvccs=tuple(known.values()),
         home=home,
-        origin=origin,
+        origin=by,
         chosen=chosen,
         arch_list=env.get("TORCH_CUDA_ARCH_LIST"),
     )
 
 
 def _places(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str | None]) -> Iterator[tuple[str, Path]]:
-    for name in ("CUDA_HOME", "CUDA_PATH"):
-        if env.get(name):
-            yield name, Path(env[name]) / "bin" / "nvcc"
+    """(where it is from, a path at which an nvcc may be)."""
+    path = env.get("PATH", "")
+    yield from ((name, Path(env[name]) / "bin" / "nvcc") for name in ("CUDA_HOME", "CUDA_PATH") if env.get(name))
     for name in ("CUDACXX", "PYTORCH_NVCC"):
         if env.get(name):
-            yield name, Path(shutil.which(env[name], path=env.get("PATH", "")) or env[name])
-    for folder in env.get("PATH", "").split(os.pathsep):
-        if folder:
-            yield "PATH", Path(folder) / "nvcc"
+            yield name, Path(shutil.which(env[name], path=path) or env[name])
+    yield from (("PATH", Path(folder) / "nvcc") for folder in path.split(os.pathsep) if folder)
     for pattern in HOMES:
-        for home in sorted(Path("/").glob(pattern.lstrip("/"))):
-            yield str(home), home / "bin" / "nvcc"
+        yield from ((str(home), home / "bin" / "nvcc") for home in sorted(Path("/").glob(pattern)))
     for folder in site:
-        for pattern in ("nvidia/cu[0-9]*/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc"):
-            for path in sorted(Path(folder).glob(pattern)):
-                yield "NVIDIA's wheels", path
-    for prefix in prefixes:
-        if prefix:
-            yield "conda", Path(prefix) / "bin" / "nvcc"
+        for pattern in WHEELS:
+            yield from (("NVIDIA's wheels", found) for found in sorted(Path(folder).glob(pattern)))
+    yield from (("conda", Path(prefix) / "bin" / "nvcc") for prefix in prefixes if prefix)
 
 
 def _runs(path: Path) -> bool:
@@ -130,7 +119,7 @@ def _limit(path: Path) -> int | None:
 
 
 def compiler(env: Mapping[str, str]) -> Compiler:
-    """The C++ compiler that torch's build calls: CXX, else g++, else c++. nvcc calls the same, by CUDAHOSTCXX else g++."""
+    """The C++ compiler that torch's build calls: CXX, else nvcc's CUDAHOSTCXX, else g++ or c++ by PATH."""
     variable = next((name for name in ("CXX", "CUDAHOSTCXX") if env.get(name)), None)
     words = env[variable].split() if variable else []
     # CXX='ccache g++' names a launcher first.

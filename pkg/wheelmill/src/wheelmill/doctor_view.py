@@ -85,8 +85,8 @@ def facts(case: Case) -> Iterator[tuple[str, str]]:
     if case.project is not None:
         yield "project", _project(case.project)
     if case.package is not None:
-        one = case.package
-        yield "package", f"{one.name} {one.version or '(not installed)'}, libraries: {len(one.libraries)}"
+        package = case.package
+        yield "package", f"{package.name} {package.version or '(not installed)'}, libraries: {len(package.libraries)}"
 
 
 def _more(case: Case, name: str) -> str:

@@ -2,8 +2,9 @@
 
 usage: python which_probe.py JOB.json RESULT.json
 
-The job names how many seconds an import of torch may take; 0 has its files read instead. Whatever cannot be told is null in the result, and why is
-among its notes. torch and the driver's library are loaded in processes of their own: both may hang or crash.
+The job names how many seconds an import of torch may take; 0 has its files read instead. Whatever cannot be told is
+null in the result, and why is among its notes. torch and the driver's library are loaded in processes of their own:
+both may hang or crash.
 """
 
 from __future__ import annotations
