@@ -39,11 +39,12 @@ class Interpreter:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TorchFiles:
-    """What torch's files say. `lacking` maps each library that is not found to the one of torch that needs it.
+    """What torch's files say.
 
-    `standard` is the C++ standard that its cpp_extension compiles with, `demanded` the lowest that its headers take;
-    `setuptools` what it requires of setuptools; `source` where it came from: PyPI, torch's index, conda, or a build of
-    somebody else's.
+    `lacking` maps each library that is not found to the one of torch that needs it; `absent` are distributions that it
+    requires and that are not there; `setuptools` is what it requires of that one. `standard` is the C++ standard that
+    its cpp_extension compiles with, `demanded` the lowest that its headers take. `source` is where it came from: PyPI,
+    torch's index, conda, or a build of somebody else's.
     """
 
     root: str
@@ -55,6 +56,7 @@ class TorchFiles:
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
     lacking: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
     unreadable: tuple[str, str] | None = None
 
 

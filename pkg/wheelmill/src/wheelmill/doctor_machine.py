@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from wheelmill.facts import Facts
+    from wheelmill.which_env import Environment
 
 PROBE = 60.0
 # As long as `which_probe` waits for it: the two are asked at once.
@@ -45,7 +46,7 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
         prefixes = (told["conda"], env.get("CONDA_PREFIX"))
         toolkits = doctor_toolkits.toolkits(env, told["site"], prefixes)
         compiler, ninja = doctor_toolkits.compiler(env), doctor_toolkits.ninja(env, program)
-        environment = asked.result()
+        environment = _with_abi(asked.result(), known)
         told["folders"] = doctor_torch.folders(cache.result(), env, told["site"], told["conda"])
         torch = doctor_torch.read(told["torch"], environment, known, told["folders"]) if told["torch"] else None
         machine = Machine(
@@ -60,6 +61,15 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
             engine=engine_.result(),
         )
     return machine, told
+
+
+def _with_abi(env: Environment, known: Facts) -> Environment:
+    """With the C++ ABI that the table of releases states, where torch's files state none."""
+    torch = env.torch
+    row = known.torch.get(torch.minor) if torch is not None and torch.version is not None else None
+    if torch is None or row is None or torch.cxx11_abi is not None or torch.origin not in ("pytorch", None):
+        return env
+    return env.model_copy(update={"torch": torch.model_copy(update={"cxx11_abi": row.cxx11(torch.tag or "")})})
 
 
 def _interpreter(told: Mapping[str, Any]) -> Interpreter:

@@ -10,11 +10,15 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 import sysconfig
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 TOOLS = ("setuptools", "ninja", "wheel", "cmake", "numpy")
 LIBRARIES = 500
@@ -27,6 +31,14 @@ def version(name: str) -> str | None:
         return None
 
 
+def installed() -> Iterator[str]:
+    """The normalized name of every distribution here."""
+    for one in metadata.distributions():
+        name = one.metadata["Name"]
+        if name:
+            yield re.sub(r"[-_.]+", "-", name).lower()
+
+
 def torch() -> dict[str, Any] | None:
     """Where torch's folder is, and what its distribution says."""
     try:
@@ -36,6 +48,7 @@ def torch() -> dict[str, Any] | None:
     if spec is None or not spec.origin:
         return None
     told: dict[str, Any] = {"root": str(Path(spec.origin).parent), "requires": [], "tags": [], "installer": None}
+    told["installed"] = sorted(set(installed()))
     try:
         found = metadata.distribution("torch")
     except metadata.PackageNotFoundError:

@@ -24,6 +24,9 @@ else:
 
 SIZE = 1 << 20
 FILES, FOLDERS = 5000, 5000
+# Folders of others' code, and at the root those that no wheel is built of.
+OTHERS = frozenset({"third_party", "3rdparty", "extern", "external", "vendor", "node_modules"})
+ASIDE = frozenset({"tests", "test", "benchmarks", "benchmark", "docs", "examples", "env"})
 HEAD = 1 << 16
 HEADERS = (".h", ".hpp", ".cuh", ".hh")
 # Of torch's headers only these have a stable ABI.
@@ -95,11 +98,7 @@ def _files(root: Path, found: _Found) -> Iterator[str]:
     count = 0
     for visited, (folder, folders, files) in enumerate(os.walk(root, onerror=refused), 1):
         at_root = Path(folder) == root
-        folders[:] = sorted(
-            name
-            for name in folders
-            if name not in NEVER and not name.endswith(".egg-info") and not (at_root and name in UNWANTED)
-        )
+        folders[:] = sorted(name for name in folders if _own(Path(folder) / name, at_root=at_root))
         for name in sorted(files):
             if name.endswith((*COMPILED, *HEADERS, ".cmake")) or name in {
                 "setup.py",
@@ -111,6 +110,14 @@ def _files(root: Path, found: _Found) -> Iterator[str]:
         if count > FILES or visited > FOLDERS:
             found.unread.append(f"{root} holds more files than are read ({FILES} sources, {FOLDERS} folders)")
             return
+
+
+def _own(folder: Path, *, at_root: bool) -> bool:
+    """Whether a folder's files are the project's: not a build's, a stranger's, or another project's within it."""
+    name = folder.name
+    if name in NEVER | OTHERS or name.endswith(".egg-info") or (at_root and name in UNWANTED | ASIDE):
+        return False
+    return not any(os.path.lexists(folder / file) for file in ("setup.py", "pyproject.toml"))
 
 
 def _bytes(root: Path, name: str, found: _Found) -> bytes | None:

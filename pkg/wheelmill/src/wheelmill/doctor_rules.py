@@ -24,6 +24,9 @@ PACKAGING_GONE = "70"
 GCC_OF = {14: 5, 17: 9, 20: 10, 23: 13}
 MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)|manylinux(1|2010|2014)")
 LEGACY = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
+# Requirements that other checks tell of, by what they bring; and the one without which `import torch` stops.
+BROUGHT = ("nvidia-", "cuda-", "setuptools")
+IMPORTED = "typing-extensions"
 DISK = 2 << 30
 
 
@@ -58,6 +61,11 @@ def torch(case: Case) -> Iterator[Finding]:
         yield found("torch-files", **words, file=file, why=why, version=public(case.torch))
     if files is not None and files.lacking:
         yield _libraries(case)
+    others = [name for name in files.absent if not name.startswith(BROUGHT)] if files is not None else []
+    if others:
+        count = "is not" if len(others) == 1 else "are not"
+        names = {"names": " ".join(others), "count": count}
+        yield found("torch-requirements", "error" if IMPORTED in others else None, **words, **names, version=version)
     if case.torch.cuda == "cpu" and ((case.project and case.project.cuda) or env.gpus):
         what = "the project compiles CUDA code" if case.project and case.project.cuda else "a GPU is here"
         yield found(
@@ -69,7 +77,7 @@ def torch(case: Case) -> Iterator[Finding]:
             index=_index(case),
         )
     if case.torch.origin in ("conda", "other"):
-        yield found("torch-origin", version=version, origin=files.source if files else case.torch.origin)
+        yield found("torch-origin", **words, version=version, origin=files.source if files else case.torch.origin)
 
 
 def _libraries(case: Case) -> Finding:

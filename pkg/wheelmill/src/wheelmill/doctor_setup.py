@@ -19,6 +19,7 @@ STANDARD = re.compile(r"-std=(?:c|gnu)\+\+(\w+)")
 VALUES = {"03": 3, "98": 3, "0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 TARGET = re.compile(r"(compute|sm|lto)_(\d{2,3}[af]?)(?!\d)")
 FLAG = re.compile(r"-?-(gencode|gpu-architecture|arch)\b|arch=(compute|sm)_|code=\[?(sm|compute|lto)_")
+CODE = re.compile(r"\bcode=")
 LIST = "TORCH_CUDA_ARCH_LIST"
 GLOBBED = 2000
 
@@ -43,12 +44,12 @@ def standard(text: str) -> int | None:
 
 def targets(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(SASS, PTX) that nvcc's flags name: `-gencode=arch=compute_80,code=sm_80` → 80."""
-    code = text.partition("code=")[2] or text
-    found = TARGET.findall(code)
+    stated = CODE.search(text)
+    found = TARGET.findall(text[stated.end() :] if stated else text)
     sass = tuple(dict.fromkeys(number for kind, number in found if kind == "sm"))
     ptx = tuple(dict.fromkeys(number for kind, number in found if kind == "compute"))
     # -arch=sm_80 alone is short for SASS and PTX of it.
-    return sass, ptx or (sass if "code=" not in text and "arch" in text else ())
+    return sass, ptx if stated or ptx else sass
 
 
 def read(source: bytes, name: str, root: Path) -> Setup:

@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from packaging.markers import UndefinedComparison
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 
 from wheelmill import elf
 from wheelmill.doctor_facts import TorchFiles
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from wheelmill.facts import Facts
     from wheelmill.which_env import Environment, Torch
 
-# What `import torch` loads; the rest is loaded by these, or when it is called.
-FIRST = ("libtorch_python.so", "libtorch.so", "libc10.so")
+# What `import torch` loads, in that order; the rest is loaded by these, or when it is called.
+FIRST = ("libtorch_global_deps.so", "libtorch_python.so")
 STANDARD = re.compile(r"cuda_cflags = \[\s*'-std=c\+\+(\d+)'")
 DEMANDED = re.compile(r"#error C\+\+(\d+) or later compatible compiler is required")
 PACKAGING = re.compile(r"^\s*from pkg_resources import packaging", re.MULTILINE)
@@ -54,6 +56,7 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
         sass=sass,
         ptx=ptx,
         lacking=lacking,
+        absent=absent(told["requires"], told["installed"], env),
         unreadable=unreadable,
     )
 
@@ -105,13 +108,29 @@ def _setuptools(requires: Iterable[str], env: Environment) -> str | None:
     return None
 
 
+def absent(requires: Iterable[str], installed: Iterable[str], env: Environment) -> tuple[str, ...]:
+    """The distributions that torch requires in that Python and that are not installed."""
+    have, python = set(installed), env.python
+    marks = {"extra": ""} | ({"python_version": python.minor, "python_full_version": python.version} if python else {})
+    found = []
+    for text in requires:
+        try:
+            one = Requirement(text)
+            wanted = one.marker is None or one.marker.evaluate(marks)
+        except (InvalidRequirement, UndefinedComparison):
+            continue
+        if wanted and canonicalize_name(one.name) not in have:
+            found.append(canonicalize_name(one.name))
+    return tuple(dict.fromkeys(found))
+
+
 def _lacking(folder: Path, folders: Sequence[Path]) -> dict[str, str]:
     """The libraries that those of torch need and the loader does not find, with the one that needs it."""
     found: dict[str, str] = {}
     waiting = [folder / name for name in FIRST if (folder / name).is_file()]
     seen = set(waiting)
     while waiting:
-        path = waiting.pop()
+        path = waiting.pop(0)
         needed, missing = unfound(path, folders)
         found |= {name: path.name for name in missing if name not in found}
         more = [folder / name for name in needed if (folder / name).is_file() and folder / name not in seen]
