@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -36,6 +37,7 @@ SECONDS = 20
 NO_DEVICE = 100
 CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
 LIBRARIES = ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", "nvcuda.dll")
+RUNNING: set[subprocess.Popen[bytes]] = set()
 SMI = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
 
 
@@ -66,14 +68,32 @@ def libc() -> dict[str, Any] | None:
 def run_apart(args: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
     """Run a command for no longer than that, even where the kernel holds it, as a broken driver makes it do."""
     process = subprocess.Popen(  # noqa: S603
-        args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
+    RUNNING.add(process)
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
-        process.kill()
+        end(process)
         raise
+    finally:
+        RUNNING.discard(process)
     return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and what it started; not waited for, for the kernel may hold it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (AttributeError, OSError):  # Windows has no groups
+        process.kill()
+
+
+def stop(*_: object) -> None:
+    """End at once, with what runs: nobody waits for the result."""
+    for process in tuple(RUNNING):
+        end(process)
+    os._exit(1)
 
 
 def output(args: list[str], seconds: float = SECONDS) -> tuple[str, str]:
@@ -262,6 +282,7 @@ def main(argv: list[str]) -> None:
     if argv[1:] == ["--cuda"]:
         print(json.dumps(ask_cuda()))
         return
+    signal.signal(signal.SIGTERM, stop)
     # This file's own folder holds modules that are none of that interpreter's.
     sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
     Path(argv[2]).write_text(json.dumps(run(json.loads(Path(argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")
