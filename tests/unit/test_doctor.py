@@ -328,6 +328,8 @@ def test_packages(judged: Callable[..., dict[str, Finding]], change: dict[str, A
 def test_a_package_that_is_not_there(judged: Callable[..., dict[str, Finding]]) -> None:
     assert judged(package=Package(name="op"))["package-absent"].severity == "error"
     assert judged(package=Package(name="op", version="1"))["package-no-library"].severity == "info"
+    other = judged(package=Package(name="op", version="1", requires=("torch==2.10.*", "numpy"), libraries=(LIBRARY,)))
+    assert "'torch==2.10.*'" in other["package-requires"].mend
     broken = Package(name="op", version="1", unreadable={"a.so": "cut"})
     assert judged(package=broken)["package-unreadable"].severity == "error"
 

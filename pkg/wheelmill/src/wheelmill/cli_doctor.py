@@ -42,8 +42,8 @@ def doctor(*, project: Path | None, package: str | None, program: str | None, as
         _show(answer)
     errors = [one for one in answer.findings if one.severity == "error"]
     if errors:
-        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
-        raise GateError(f"{errors[0].so}{more}", remedy=errors[0].mend)
+        count = f"{len(errors)} things stand" if len(errors) > 1 else "one thing stands"
+        raise GateError(f"{count} in the way; first: {errors[0].so}", remedy=errors[0].mend)
 
 
 def _show(answer: doctoring.Answer) -> None:

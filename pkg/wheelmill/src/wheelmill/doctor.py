@@ -88,8 +88,8 @@ def _weighed(case: Case, finding: Finding) -> Finding:
     if finding.area == "toolkit" and not case.wants_cuda:
         return replace(finding, severity="info")
     builds = finding.area in BUILDS or finding.id == "python-headers"
-    if case.package is not None and builds and finding.severity == "error":
-        return replace(finding, severity="warning")
+    if case.package is not None and builds:
+        return replace(finding, severity="warning" if finding.severity == "error" else "info")
     if finding.id == "torch-absent" and case.package is not None and case.package.libraries:
         return replace(finding, severity="error")
     return finding

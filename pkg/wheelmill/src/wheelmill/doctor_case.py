@@ -93,11 +93,13 @@ class Case:
         near = [one for one in usable if one.release and one.release.partition(".")[0] == major]
         for one in same or near:
             return f"export CUDA_HOME={one.home} PATH={one.home}/bin:$PATH"
-        release = wanted or max((row.minor for row in self.known.cuda.values()), key=version_key)
+        newest = list(self.known.torch.values())[-1]
+        release = wanted or self.known.cuda[newest.pypi or newest.cuda[-1]].minor
         own = self.row(release)
         fetched = "; or `wheelmill build`, which fetches a compiler itself" if own and own.pypi else ""
+        image = "; in this container's place one of an nvidia/cuda devel image" if self.machine.system.container else ""
         home = f"/usr/local/cuda-{release}"
-        return f"install CUDA {release} ({ARCHIVE}), then export CUDA_HOME={home} PATH={home}/bin:$PATH{fetched}"
+        return f"install CUDA {release} ({ARCHIVE}), then export CUDA_HOME={home} PATH={home}/bin:$PATH{image}{fetched}"
 
     def index(self, cuda: str) -> str:
         """The address of torch's own index for a CUDA tag."""

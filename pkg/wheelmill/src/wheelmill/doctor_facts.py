@@ -132,6 +132,7 @@ class System:
     wsl_driver: bool = False
     linux_driver: str | None = None
     visible: str | None = None
+    container: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -215,6 +216,7 @@ class Package:
 
     name: str
     version: str | None = None
+    requires: tuple[str, ...] = ()
     libraries: tuple[PackageLibrary, ...] = ()
     alternatives: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)

@@ -29,6 +29,8 @@ ENGINE = 10
 WSL = "/usr/lib/wsl/lib"
 NVIDIA, DISPLAY = "0x10de", "0x03"
 GLIBCXX = re.compile(rb"GLIBCXX_(3\.4\.\d{1,3})\0")
+# What Docker and Podman put into a container.
+IN_CONTAINER = ("/.dockerenv", "/run/.containerenv")
 LDCONFIG = ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig")
 
 
@@ -128,6 +130,7 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         wsl_driver=Path(WSL, "libcuda.so.1").exists(),
         linux_driver=next((str(one) for one in linux if _exists(one)), None),
         visible=env.get("CUDA_VISIBLE_DEVICES"),
+        container=any(map(os.path.exists, IN_CONTAINER)),
     )
 
 

@@ -36,6 +36,7 @@ def read(name: str, told: Mapping[str, Any], folders: Sequence[Path]) -> Package
     return Package(
         name=found["name"] or name,
         version=found["version"],
+        requires=tuple(found["requires"]),
         libraries=tuple(_one(path, library, places, offered, libraries) for path, library in libraries.items()),
         alternatives=loading.alternatives(tuple(libraries.values())),
         unreadable=unreadable,
@@ -72,9 +73,8 @@ def _one(
     use = torch_use.classify(library)
     wanted = [one for one in (*use.unstable, *use.shims) if one in library.undefined]
     own = _own(every, path) if offered is not None and wanted else None
-    cuda = next(
-        ((one, major) for one in library.needed if (major := loading.cuda_major(platforms.original(one)))), None
-    )
+    # A renamed copy is the package's own, whatever torch brings.
+    cuda = next(((one, major) for one in library.needed if (major := loading.cuda_major(one))), None)
     return PackageLibrary(
         path=path,
         sass=library.sass,

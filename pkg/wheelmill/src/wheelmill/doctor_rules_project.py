@@ -145,6 +145,10 @@ def package(case: Case) -> Iterator[Finding]:
     if one.version is None:
         yield found("package-absent", **words)
         return
+    torch, asked = case.torch, _named(one.requires).get("torch")
+    if torch is not None and asked is not None and not asked.specifier.contains(torch.version or "", prereleases=True):
+        stated = {"version": one.version, "requirement": f"torch{asked.specifier}"}
+        yield found("package-requires", **words, **stated, torch=torch.version, minor=torch.minor)
     if not one.libraries and not one.unreadable:
         yield found("package-no-library", **words, version=one.version)
     for path, why in one.unreadable.items():
