@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +16,7 @@ from wheelmill.doctor_findings import installers
 from wheelmill.errors import MissingError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from wheelmill.facts import Facts
     from wheelmill.which_env import Environment
@@ -40,27 +39,22 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
     Raises MissingError where the interpreter does not answer.
     """
     env = dict(os.environ)
-    with ThreadPoolExecutor(max_workers=4) as beside:
-        asked = beside.submit(which_read.ask, program, 0)
-        smi_, engine_ = beside.submit(smi, env), beside.submit(container)
-        cache = beside.submit(_ldconfig)
+    # nvidia-smi hangs where the driver does, and so does what `ask` does: they wait at once.
+    with smi(env) as asked:
         told = which_read.tell(program, Path(doctor_probe.__file__), {"package": package}, PROBE)
-        prefixes = (told["conda"], env.get("CONDA_PREFIX"))
-        toolkits = doctor_toolkits.toolkits(env, told["site"], prefixes)
-        compiler, ninja = doctor_toolkits.compiler(env), doctor_toolkits.ninja(env, program)
-        environment = _with_abi(asked.result(), known)
-        told["folders"] = doctor_torch.folders(cache.result(), env, told["site"], told["conda"])
+        environment = _with_abi(which_read.ask(program, 0), known)
+        told["folders"] = doctor_torch.folders(_ldconfig(), env, told["site"], told["conda"])
         torch = doctor_torch.read(told["torch"], environment, known, told["folders"]) if told["torch"] else None
         machine = Machine(
             env=environment,
             python=_interpreter(told),
             torch=torch,
-            smi=smi_.result(),
-            toolkits=toolkits,
-            compiler=compiler,
-            ninja=ninja,
+            toolkits=doctor_toolkits.toolkits(env, told["site"], (told["conda"], env.get("CONDA_PREFIX"))),
+            compiler=doctor_toolkits.compiler(env),
+            ninja=doctor_toolkits.ninja(env, program),
             system=system(env, told["conda"], told["folders"], folder),
-            engine=engine_.result(),
+            engine=container(),
+            smi=asked(),
         )
     return machine, told
 
@@ -78,10 +72,15 @@ def _interpreter(told: Mapping[str, Any]) -> Interpreter:
     return Interpreter(**{name: told[name] for name in ("executable", "include", "headers", "conda", "tools")})
 
 
-def smi(env: Mapping[str, str]) -> Program | None:
-    """What `nvidia-smi` says of itself; None where there is none."""
+@contextlib.contextmanager
+def smi(env: Mapping[str, str]) -> Iterator[Callable[[], Program | None]]:
+    """What gives the answer of an `nvidia-smi` that runs beside the block; None where there is none."""
     path = shutil.which("nvidia-smi", path=env.get("PATH", "")) or shutil.which(f"{WSL}/nvidia-smi")
-    return doctor_toolkits.ask([path, "-L"], seconds=SMI) if path else None
+    if path is None:
+        yield lambda: None
+        return
+    with doctor_toolkits.asking([path, "-L"], seconds=SMI) as answer:
+        yield answer
 
 
 def _ldconfig() -> str:

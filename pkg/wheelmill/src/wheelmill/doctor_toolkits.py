@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from wheelmill import proc, toolkit
 from wheelmill.doctor_facts import Answer, Compiler, Nvcc, Program, Toolkits
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 SECONDS = 10.0
 GCC_LIMIT = re.compile(r"#\s*if\s+__GNUC__\s*>\s*(\d+)")
@@ -25,13 +26,27 @@ WHEELS = ("nvidia/cu[0-9]*/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc")
 
 
 def ask(args: Sequence[str], *, seconds: float = SECONDS) -> Program:
-    """What a program says; one that does not start fails."""
-    try:
-        status, said = proc.answer(args, seconds=seconds)
-    except (OSError, ValueError) as error:
-        return Program(path=args[0], answer="fails", said=str(getattr(error, "strerror", None) or error))
+    """What a program says."""
+    with asking(args, seconds=seconds) as answer:
+        return answer()
+
+
+@contextmanager
+def asking(args: Sequence[str], *, seconds: float) -> Iterator[Callable[[], Program]]:
+    """A program that runs beside the block, and what gives its answer; one that does not start fails."""
+    with ExitStack() as stack:
+        try:
+            question = stack.enter_context(proc.Question(args, seconds=seconds))
+        except (OSError, ValueError) as error:
+            failed = Program(path=args[0], answer="fails", said=str(getattr(error, "strerror", None) or error))
+            yield lambda: failed
+            return
+        yield lambda: _answered(args[0], *question.answer())
+
+
+def _answered(path: str, status: int | None, said: str) -> Program:
     answer: Answer = "hangs" if status is None else "fails" if status else "works"
-    return Program(path=args[0], answer=answer, status=status, said=said.strip())
+    return Program(path=path, answer=answer, status=status, said=said.strip())
 
 
 def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str | None]) -> Toolkits:

@@ -21,6 +21,8 @@ from wheelmill.errors import BuildError, MissingError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from typing_extensions import Self
+
 EXCERPT = 25
 LONGEST = 1 << 16  # bytes of a line that is followed
 # Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
@@ -180,26 +182,41 @@ def limited(args: Sequence[str], *, seconds: float, memory: int) -> tuple[int | 
         return process.returncode, output
 
 
-def answer(args: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> tuple[int | None, str]:
-    """(status, output) of a short command; None for one that had to be ended after `seconds`.
+class Question:
+    """A short command that runs beside its caller, for no longer than `seconds`, and no longer than the block it is of.
 
-    It ends within seconds of that even where the command's own children hold its output, or the kernel holds the
-    command itself, as a broken driver makes it do. Raises OSError when it does not start.
+    Its answer comes within seconds of that even where the command's own children hold its output, or the kernel holds
+    the command itself, as a broken driver makes it do. Raises OSError when it does not start.
     """
-    with tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(  # noqa: S603
-            args, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out, start_new_session=True
-        )
+
+    def __init__(self, args: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> None:
+        self._end = time.monotonic() + seconds
+        self._out = tempfile.TemporaryFile()  # noqa: SIM115
         try:
-            status = process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            _stop(process)
-            status = None
+            self._process = subprocess.Popen(  # noqa: S603
+                args, env=env, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._out, start_new_session=True
+            )
         except BaseException:
-            _end(process)
+            self._out.close()
             raise
-        out.seek(0)
-        return status, out.read(LONGEST).decode(errors="replace")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            _stop(self._process)
+        self._out.close()
+
+    def answer(self) -> tuple[int | None, str]:
+        """(status, output); None for one that had to be ended."""
+        status = None
+        try:
+            status = self._process.wait(max(self._end - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            _stop(self._process)
+        self._out.seek(0)
+        return status, self._out.read(LONGEST).decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
