@@ -55,6 +55,7 @@ class TorchFiles:
     pkg_resources: bool = False
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
+    isa: tuple[int, int] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     unreadable: tuple[str, str] | None = None

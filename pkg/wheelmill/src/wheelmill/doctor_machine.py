@@ -110,9 +110,11 @@ def container() -> Engine:
 
 def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...], folder: Path) -> System:
     """The machine's own facts; what cannot be read is None."""
-    own = conda or env.get("CONDA_PREFIX")
-    theirs = Path(own) / "lib" / "libstdc++.so.6" if own else None
-    apart = [one for one in folders if not own or not one.is_relative_to(own)]
+    prefixes = [one for one in (conda, env.get("CONDA_PREFIX")) if one]
+    apart = [one for one in folders if not any(one.is_relative_to(prefix) for prefix in prefixes)]
+    # conda's Python loads conda's; any other does where LD_LIBRARY_PATH leads there.
+    first = [Path(conda, "lib")] if conda else [one for one in folders if one not in apart]
+    theirs = next((one / "libstdc++.so.6" for one in first if (one / "libstdc++.so.6").is_file()), None)
     linux = [one / "libcuda.so.1" for one in apart if str(one) != WSL]
     stated = env.get("MAX_JOBS", "")
     return System(

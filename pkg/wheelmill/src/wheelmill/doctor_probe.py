@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 TOOLS = ("setuptools", "ninja", "wheel", "cmake", "numpy")
 LIBRARIES = 500
@@ -64,19 +64,49 @@ def torch() -> dict[str, Any] | None:
     }
 
 
+def distribution(name: str) -> Any:
+    """A distribution by its own name, else by that of a module it installed; None where there is none."""
+    for one in (name, *modules().get(name, ())):
+        try:
+            return metadata.distribution(one)
+        except (metadata.PackageNotFoundError, ValueError):
+            continue
+    return None
+
+
+def modules() -> Mapping[str, list[str]]:
+    """The distributions of each top-level module; Python 3.10 and later know."""
+    known = getattr(metadata, "packages_distributions", dict)
+    found: Mapping[str, list[str]] = known()
+    return found
+
+
 def package(name: str) -> dict[str, Any] | None:
     """A distribution and the libraries that it installed; None where there is none of that name."""
-    try:
-        found = metadata.distribution(name)
-    except (metadata.PackageNotFoundError, ValueError):
+    found = distribution(name)
+    if found is None:
         return None
     files = [Path(str(found.locate_file(file))) for file in found.files or [] if ".so" in Path(str(file)).suffixes]
     return {
         "name": found.metadata["Name"],
         "version": found.version,
         "requires": list(found.requires or []),
-        "libraries": sorted(str(file) for file in files)[:LIBRARIES],
+        "libraries": sorted(map(str, files or beside(found)))[:LIBRARIES],
     }
+
+
+def beside(found: Any) -> list[Path]:
+    """The libraries in the folders of a distribution's modules: one that is installed to be edited lists none."""
+    names = (found.read_text("top_level.txt") or "").split() or [re.sub(r"\W", "_", found.metadata["Name"])]
+    files: list[Path] = []
+    for name in names:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            files += Path(folder).rglob("*.so")
+    return files
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:

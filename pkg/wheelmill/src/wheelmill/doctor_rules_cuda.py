@@ -103,9 +103,17 @@ def _torch_code(case: Case) -> Iterator[Finding]:
     if sass is None:
         return
     for gpu in dict.fromkeys(case.machine.env.gpus or ()):
-        if gpu.capability and not runs(gpu.capability, sass, ptx):
-            words = {"version": torch.version, "gpu": gpu, "sass": listing(sass), "ptx": listing(ptx)}
-            yield found("torch-no-code", **words, command=_other_torch(case, gpu.capability))
+        words = {"version": torch.version, "gpu": gpu}
+        if gpu.capability is None or runs(gpu.capability, sass, ()):
+            continue
+        late = newest_ptx(case, files.isa) if files is not None and files.isa else None
+        if not runs(gpu.capability, (), ptx):
+            code = {"sass": listing(sass), "ptx": listing(ptx)}
+            yield found("torch-no-code", **words, **code, command=_other_torch(case, gpu.capability))
+        elif late is not None:
+            needs, serves = late
+            branch = hardware.branch_for(needs) or "of that CUDA"
+            yield found("torch-ptx", **words, needs=needs, serves=serves, branch=branch)
 
 
 def _other_torch(case: Case, capability: str) -> str:

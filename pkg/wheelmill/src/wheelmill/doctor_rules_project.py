@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from wheelmill.doctor_case import Case
     from wheelmill.doctor_facts import Architectures, Package, PackageLibrary, Project
-    from wheelmill.which_env import Gpu
+    from wheelmill.which_env import Gpu, Torch
 
 SETUPTOOLS = "setuptools.build_meta"
 SYMBOLS = 3
@@ -117,8 +117,13 @@ def _requires(case: Case, one: Project) -> Iterator[Finding]:
     if one.setup and one.imports_torch and "torch" in named and "ninja" not in named:
         yield found("requires-ninja", file=file)
     asked, torch = named.get("torch"), case.torch
-    if asked is not None and torch is not None and one.unstable is not None and not _pinned(asked):
+    if asked is not None and torch is not None and one.unstable is not None and _other(asked, torch):
         yield found("isolation-torch", **words, file=file, requirement=asked, version=public(torch))
+
+
+def _other(asked: Requirement, torch: Torch) -> bool:
+    """Whether a build requirement of torch may bring another one than is installed."""
+    return not _pinned(asked) or not asked.specifier.contains(torch.version or "", prereleases=True)
 
 
 def _pinned(one: Requirement) -> bool:

@@ -39,10 +39,11 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
     row = known.torch.get(torch.minor) if torch and torch.version else None
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
-    unreadable = None
+    isa = unreadable = None
     try:
         code = root / "lib" / "libtorch_cuda.so"
-        sass, ptx = elf.device(code, code.name) if code.is_file() else (None, ())
+        if code.is_file():
+            sass, ptx, isa = elf.device(code, code.name)
         lacking = _lacking(root / "lib", folders)
     except (GateError, OSError) as error:
         unreadable, lacking = ("a library", str(error.__cause__ or error)), {}
@@ -55,6 +56,7 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
         pkg_resources=bool(PACKAGING.search(text)),
         sass=sass,
         ptx=ptx,
+        isa=isa,
         lacking=lacking,
         absent=absent(told["requires"], told["installed"], env),
         unreadable=unreadable,

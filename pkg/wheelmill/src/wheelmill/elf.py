@@ -82,12 +82,11 @@ def _device(image: Image) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, 
     return sass, ptx, isa if ptx else None, count
 
 
-def device(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """(SASS, PTX) of a library, without its symbols. Raises GateError when they cannot be read."""
+def device(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None]:
+    """(SASS, PTX, newest PTX ISA) of a library, without its symbols. Raises GateError when they cannot be read."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            sass, ptx, _, _ = _device(Image(data))
-            return sass, ptx
+            return _device(Image(data))[:3]
     except (ValueError, struct.error) as error:
         raise _unreadable(name, error) from error
 
