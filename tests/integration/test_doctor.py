@@ -36,6 +36,16 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment in which torch imports and builds."""
+    folder = tmp_path_factory.mktemp("doctor") / "env"
+    subprocess.run(["uv", "venv", "-q", "--python", sys.executable, folder], check=True)
+    wanted = [f"torch=={TORCH}", "numpy", "ninja", "setuptools<82"]
+    subprocess.run(["uv", "pip", "install", "-q", "--python", folder, *wanted], check=True)
+    return folder
+
+
 def stub(folder: Path, name: str, text: str) -> Path:
     folder.mkdir(exist_ok=True, parents=True)
     path = folder / name
@@ -164,6 +174,54 @@ def test_an_nvidia_smi_that_fails(ask: Callable[..., Any], tmp_path: Path) -> No
     found = ask(PATH=f"{folder}:{os.environ['PATH']}")["found"]["driver-fails"]
     assert said in found["so"]
     assert "restart the machine" in found["mend"]
+
+
+@pytest.mark.parametrize(
+    ("release", "changes", "check", "words"),
+    [
+        ("13.0", {}, "arch-list-unset", "IndexError: list index out of range"),
+        (
+            "13.0",
+            {"TORCH_CUDA_ARCH_LIST": "banana"},
+            "arch-list-wrong",
+            "Unknown CUDA arch (banana) or GPU not supported",
+        ),
+        ("13.0", {"TORCH_CUDA_ARCH_LIST": "9.0"}, "cuda-home-guessed", "fatal error: cuda_runtime.h: No such file"),
+        (
+            "11.8",
+            {"TORCH_CUDA_ARCH_LIST": "9.0"},
+            "nvcc-major",
+            "mismatches the version that was used to compile",
+        ),
+        ("13.0", {"CUDA_HOME": "/nonexistent"}, "cuda-home-wrong", "nvcc not found at '/nonexistent/bin/nvcc'"),
+    ],
+)
+def test_what_is_said_to_happen_happens(
+    ask: Callable[..., Any],
+    whole: Path,
+    tmp_path: Path,
+    release: str,
+    changes: dict[str, str],
+    check: str,
+    words: str,
+) -> None:
+    """A build fails with the words that the doctor said beforehand."""
+    project = shutil.copytree(PROJECTS / "stranger", tmp_path / "project")
+    folder = stub(tmp_path / "stubs" / "bin", "nvcc", f"echo '{NVCC.format(release=release)}'").parent
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", "FORCE_CUDA": "1", "CUDA_VISIBLE_DEVICES": "", **changes}
+    told = ask("--python", whole, project, **env)
+    assert words in told["found"][check]["will"]
+    gone = {} if "CUDA_HOME" in changes else {"CUDA_HOME": None}
+    done = subprocess.run(
+        [whole / "bin" / "python", "setup.py", "build_ext"],
+        cwd=project,
+        env=environment(**{"TORCH_CUDA_ARCH_LIST": None, "CUDA_PATH": None, "CXX": None, **gone, **env}),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert words in done.stdout + done.stderr
 
 
 def test_an_installed_package(ask: Callable[..., Any], bare: Path) -> None:

@@ -354,6 +354,16 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
     assert judged(package=installed, env={"torch": Torch(version=None)})["torch-absent"].severity == "error"
 
 
+def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Finding]]) -> None:
+    hidden: dict[str, Any] = {"env": {"gpus": ()}}
+    assert judged(project=PROJECT, **hidden)["arch-list-unset"].severity == "error"
+    asking = replace(PROJECT, conditional="FORCE_CUDA")
+    assert judged(project=asking, **hidden)["arch-list-unset"].severity == "warning"
+    assert judged(project=asking, **hidden)["cuda-conditional"].mend == "export FORCE_CUDA=1"
+    assert "cuda-conditional" not in judged(project=asking)
+    assert "cuda-conditional" not in judged(project=asking, system={"forced": True}, **hidden)
+
+
 def test_a_driver_that_hangs_is_the_only_word_on_it(judged: Callable[..., dict[str, Finding]]) -> None:
     hanging = Program(path="nvidia-smi", answer="hangs")
     found = judged(smi=hanging, env={"driver": None, "gpus": None})

@@ -92,6 +92,18 @@ def test_only_an_import_that_always_runs_needs_torch(tmp_path: Path, text: str, 
     assert made(tmp_path, setup_dot_py=text).imports_torch is imports
 
 
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("import os, torch\nif torch.cuda.is_available() or os.getenv('FORCE_CUDA') == '1': pass", "FORCE_CUDA"),
+        ("import torch\ncuda = torch.cuda.is_available()", "torch.cuda.is_available()"),
+        ("import torch", None),
+    ],
+)
+def test_what_cuda_code_depends_on(tmp_path: Path, text: str, condition: str | None) -> None:
+    assert made(tmp_path, setup_dot_py=text).conditional == condition
+
+
 def test_cmake_files_are_read_without_their_comments(tmp_path: Path) -> None:
     found = made(tmp_path, CMakeLists_dot_txt=CMAKE)
     assert [(one.value, one.line) for one in found.standards] == [(17, 3), (14, 4)]

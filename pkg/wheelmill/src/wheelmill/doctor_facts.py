@@ -133,6 +133,7 @@ class System:
     wsl_driver: bool = False
     linux_driver: str | None = None
     visible: str | None = None
+    forced: bool = False
     container: bool = False
 
 
@@ -177,7 +178,8 @@ class Project:
     """What a project's files say. `broken` are (file, what, what will happen), `unread` what was left out.
 
     `collisions` are pairs of sources with one object. `requires` is None without a build-system table. `unstable` is
-    a source that includes torch's C++ API, `cuda` whether something of it is compiled by nvcc.
+    a source that includes torch's C++ API, `cuda` whether something of it is compiled by nvcc, and `conditional` what
+    decides whether it is.
     """
 
     root: str
@@ -187,6 +189,7 @@ class Project:
     setup: bool = False
     imports_torch: bool = False
     cuda: bool = False
+    conditional: str | None = None
     unstable: str | None = None
     backend: str | None = None
     requires: tuple[str, ...] | None = None

@@ -130,6 +130,7 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         conda_libstdcxx=str(theirs) if theirs else None,
         wsl_driver=Path(WSL, "libcuda.so.1").exists(),
         linux_driver=next((str(one) for one in linux if _exists(one)), None),
+        forced=env.get("FORCE_CUDA") == "1",
         visible=env.get("CUDA_VISIBLE_DEVICES"),
         container=any(map(os.path.exists, IN_CONTAINER)),
     )

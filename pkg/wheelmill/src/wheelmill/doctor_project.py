@@ -79,6 +79,7 @@ def read(root: Path) -> Project:
         setup=setup is not None,
         imports_torch=bool(setup and setup.imports_torch),
         cuda=bool(setup and setup.cuda) or found.cuda or any(name.endswith(".cu") for name in sources),
+        conditional=setup.conditional if setup else None,
         unstable=_unstable(root, names),
         backend=found.backend,
         requires=found.requires,

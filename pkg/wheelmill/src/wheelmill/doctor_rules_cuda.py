@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Nvcc, Program, Toolkits
+    from wheelmill.doctor_facts import Nvcc, Program, Project, Toolkits
     from wheelmill.which_env import Torch
 
 SMI_SECONDS = 20.0
@@ -215,7 +215,7 @@ def arch_list(case: Case) -> Iterator[Finding]:
     env = case.machine.env
     if not text or text == "native":
         if not case.capabilities and env.gpus is not None:
-            yield found("arch-list-unset", best=case.best_list)
+            yield found("arch-list-unset", "error" if _needs_list(case.project) else None, best=case.best_list)
         return
     for name, words in case.known.arch_names.items():
         text = text.replace(name, words)
@@ -236,6 +236,11 @@ def arch_list(case: Case) -> Iterator[Finding]:
     for gpu in dict.fromkeys(env.gpus or ()):
         if gpu.capability and not runs(gpu.capability, sass, ptx):
             yield found("arch-list-gpu", list=stated, gpu=gpu, best=" ".join([*arch.split(text), gpu.capability]))
+
+
+def _needs_list(project: Project | None) -> bool:
+    """Whether torch's build is sure to look for targets: where setup.py has CUDA code and names none itself."""
+    return project is not None and project.setup and project.cuda and not (project.conditional or project.architectures)
 
 
 def newest_ptx(case: Case, isa: tuple[int, int]) -> tuple[str, str] | None:

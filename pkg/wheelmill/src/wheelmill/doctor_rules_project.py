@@ -37,6 +37,8 @@ def project(case: Case) -> Iterator[Finding]:
     if not one.files:
         yield found("project-empty", root=one.root)
         return
+    if one.cuda and one.conditional and not case.machine.env.gpus and not case.machine.system.forced:
+        yield found("cuda-conditional", what=one.conditional)
     for first, second in one.collisions:
         yield _collision(first, second)
     yield from _standards(case, one)

@@ -20,17 +20,22 @@ VALUES = {"03": 3, "98": 3, "0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2
 TARGET = re.compile(r"(compute|sm|lto)_(\d{2,3}[af]?)(?!\d)")
 FLAG = re.compile(r"-?-(gencode|gpu-architecture|arch)\b|arch=(compute|sm)_|code=\[?(sm|compute|lto)_")
 CODE = re.compile(r"\bcode=")
+FORCE = "FORCE_CUDA"
 LIST = "TORCH_CUDA_ARCH_LIST"
 GLOBBED = 2000
 
 
 @dataclass(slots=True)
 class Setup:
-    """What a setup.py says. `extensions` are the sources of each extension, `computed` whether some are not literal."""
+    """What a setup.py says. `extensions` are the sources of each extension, `computed` whether some are not literal.
+
+    `conditional` is what decides whether CUDA code is built: FORCE_CUDA, or torch.cuda.is_available.
+    """
 
     imports_torch: bool = False
     cuda: bool = False
     computed: bool = False
+    conditional: str | None = None
     extensions: list[tuple[str, ...]] = field(default_factory=list)
     standards: list[Standard] = field(default_factory=list)
     architectures: list[Architectures] = field(default_factory=list)
@@ -60,6 +65,10 @@ def read(source: bytes, name: str, root: Path) -> Setup:
         match node:
             case ast.Call():
                 _call(node, told, root, name)
+            case ast.Attribute(attr="is_available", value=ast.Attribute(attr="cuda")):
+                told.conditional = told.conditional or "torch.cuda.is_available()"
+            case ast.Constant(value=str(text)) if text == FORCE:
+                told.conditional = FORCE
             case ast.Constant(value=str(text)):
                 _text(text, name, node.lineno, told)
             case ast.Assign(
