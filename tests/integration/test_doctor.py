@@ -224,6 +224,52 @@ def test_what_is_said_to_happen_happens(
     assert words in done.stdout + done.stderr
 
 
+SETUP = """
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CppExtension, CUDAExtension
+
+setup(name="op", py_modules=[], cmdclass={"build_ext": BuildExtension}, ext_modules=[%s])
+"""
+HOST = "#include <torch/extension.h>\n"
+
+
+@pytest.mark.parametrize(
+    ("extension", "check", "words"),
+    [
+        ("CUDAExtension('op', ['op.cpp', 'op.cu'])", "sources-collide", "multiple rules generate"),
+        (
+            "CppExtension('op', ['op.cpp'], extra_compile_args=['-std=c++14'])",
+            "standard-pinned",
+            "C++17 or later compatible compiler is required",
+        ),
+        ("CppExtension('op', ['op.cpp'])", "requires-torch", "ModuleNotFoundError: No module named 'torch'"),
+    ],
+)
+def test_projects_fail_as_is_said(
+    ask: Callable[..., Any], whole: Path, tmp_path: Path, extension: str, check: str, words: str
+) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (project / "setup.py").write_text(SETUP % extension, encoding="utf-8")
+    for name in ("op.cpp", "op.cu"):
+        (project / name).write_text(HOST, encoding="utf-8")
+    folder = stub(tmp_path / "cuda" / "bin", "nvcc", f"echo '{NVCC.format(release='13.0')}'; test $# = 1").parent
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", "TORCH_CUDA_ARCH_LIST": "9.0"}
+    told = ask("--python", whole, project, **env)
+    assert words in told["found"][check]["will"]
+    isolated = ["uv", "build", "--wheel", "--python", whole / "bin" / "python"]
+    done = subprocess.run(
+        isolated if check == "requires-torch" else [whole / "bin" / "python", "setup.py", "build_ext"],
+        cwd=project,
+        env=environment(**{"CUDA_HOME": None, "CUDA_PATH": None, "CXX": None, **env}),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert words in done.stdout + done.stderr
+
+
 def test_an_installed_package(ask: Callable[..., Any], bare: Path) -> None:
     found = ask("--python", bare, "--package", "torch")["found"]
     assert "libcudnn" in found["package-libraries"]["so"]
