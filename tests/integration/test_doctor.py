@@ -238,7 +238,7 @@ HOST = "#include <torch/extension.h>\n"
     [
         ("CUDAExtension('op', ['op.cpp', 'op.cu'])", "sources-collide", "multiple rules generate"),
         (
-            "CppExtension('op', ['op.cpp'], extra_compile_args=['-std=c++14'])",
+            "CppExtension('op', ['op.cpp'], extra_compile_args=['-std=c++14', '-Wfatal-errors'])",
             "standard-pinned",
             "C++17 or later compatible compiler is required",
         ),
