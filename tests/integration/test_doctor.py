@@ -312,6 +312,7 @@ def test_odd_places_and_variables(ask: Callable[..., Any], tmp_path: Path) -> No
         (["--python", "/bin/true"], 3, "is no Python"),
         (["--python", "/bin/false"], 3, "did not say what it is"),
         ([".", "--package", "torch"], 2, "exclude one another"),
+        (["--package", ""], 2, "names no package"),
     ],
 )
 def test_questions_that_have_no_answer(

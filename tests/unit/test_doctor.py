@@ -364,6 +364,15 @@ def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Findin
     assert "cuda-conditional" not in judged(project=asking, system={"forced": True}, **hidden)
 
 
+def test_commands_can_be_pasted(judged: Callable[..., dict[str, Finding]]) -> None:
+    spaced: dict[str, Any] = {"python": {"executable": "/my env/bin/python", "tools": {}}}
+    assert judged(**spaced)["setuptools-absent"].mend.startswith("'/my env/bin/python' -m pip")
+    project = replace(PROJECT, root="/a b", imports_torch=True)
+    assert "--no-build-isolation '/a b'," in judged(project=project)["requires-torch"].mend
+    kits = {"nvccs": (replace(NVCC, home="/cuda 13"),), "chosen": replace(NVCC, release="12.8")}
+    assert judged(toolkits=kits)["nvcc-major"].mend == "export CUDA_HOME='/cuda 13' PATH='/cuda 13/bin':$PATH"
+
+
 def test_a_driver_that_hangs_is_the_only_word_on_it(judged: Callable[..., dict[str, Finding]]) -> None:
     hanging = Program(path="nvidia-smi", answer="hangs")
     found = judged(smi=hanging, env={"driver": None, "gpus": None})

@@ -27,6 +27,8 @@ def doctor(*, project: Path | None, package: str | None, program: str | None, as
     """
     if project is not None and package is not None:
         raise InputError("PROJECT and --package exclude one another", remedy="ask twice")
+    if package is not None and not package.strip():
+        raise InputError("--package names no package", remedy="write --package NAME")
     try:
         asked = which_read.interpreter(program)
         answer = doctoring.examine(asked, facts.load(), project=project, package=package)

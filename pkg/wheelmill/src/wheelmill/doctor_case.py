@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,7 +47,7 @@ class Case:
     @property
     def python(self) -> str:
         """The interpreter, as a command."""
-        return self.machine.python.executable
+        return shlex.quote(self.machine.python.executable)
 
     @property
     def capabilities(self) -> tuple[str, ...]:
@@ -92,14 +93,14 @@ class Case:
         same = [one for one in usable if wanted is None or one.release == wanted]
         near = [one for one in usable if one.release and one.release.partition(".")[0] == major]
         for one in same or near:
-            return f"export CUDA_HOME={one.home} PATH={one.home}/bin:$PATH"
+            return exported(one.home)
         newest = list(self.known.torch.values())[-1]
         release = wanted or self.known.cuda[newest.pypi or newest.cuda[-1]].minor
         own = self.row(release)
         fetched = "; or `wheelmill build`, which fetches a compiler itself" if own and own.pypi else ""
         image = "; in this container's place one of an nvidia/cuda devel image" if self.machine.system.container else ""
-        home = f"/usr/local/cuda-{release}"
-        return f"install CUDA {release} ({ARCHIVE}), then export CUDA_HOME={home} PATH={home}/bin:$PATH{image}{fetched}"
+        home = exported(f"/usr/local/cuda-{release}")
+        return f"install CUDA {release} ({ARCHIVE}), then {home}{image}{fetched}"
 
     def index(self, cuda: str) -> str:
         """The address of torch's own index for a CUDA tag."""
@@ -109,6 +110,11 @@ class Case:
         """The command that installs a torch of that CUDA tag, or of PyPI's."""
         where = f" --index-url {self.index(cuda)}" if cuda else ""
         return f"{self.python} -m pip install --force-reinstall torch{where}"
+
+
+def exported(home: str) -> str:
+    """The command that has builds take a toolkit."""
+    return f"export CUDA_HOME={shlex.quote(home)} PATH={shlex.quote(home + '/bin')}:$PATH"
 
 
 def oldest_and_newest(row: Cuda) -> tuple[str, str]:

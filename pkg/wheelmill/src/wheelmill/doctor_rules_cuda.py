@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wheelmill import arch, hardware
-from wheelmill.doctor_case import older, oldest_and_newest, runs
+from wheelmill.doctor_case import exported, older, oldest_and_newest, runs
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing
 
@@ -198,7 +198,7 @@ def _others(case: Case, kits: Toolkits, chosen: Nvcc, wanted: str | None) -> Ite
     default = next((one for one in kits.nvccs if one.home == "/usr/local/cuda"), None)
     for other in (first, default if wanted is None else None):
         if other is not None and other.release and other.release != chosen.release:
-            better = case.use(wanted) if wanted else f"export CUDA_HOME={chosen.home} PATH={chosen.home}/bin:$PATH"
+            better = case.use(wanted) if wanted else exported(chosen.home)
             if wanted is None:
                 better += f", or the same with {other.home}"
             words = {"nvcc": chosen.path, "have": chosen.release, "other": other.path, "its": other.release}

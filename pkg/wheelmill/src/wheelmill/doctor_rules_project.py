@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
@@ -109,7 +110,7 @@ def _named(texts: Iterable[str]) -> dict[str, Requirement]:
 
 def _requires(case: Case, one: Project) -> Iterator[Finding]:
     file = "pyproject.toml"
-    words = {"python": case.python, "root": one.root}
+    words = {"python": case.python, "root": shlex.quote(one.root)}
     named = _named(one.requires or ())
     if one.setup and one.imports_torch and "torch" not in named:
         what = file if one.requires is not None else "pyproject.toml's build-system.requires (there is none)"
@@ -148,7 +149,7 @@ def package(case: Case) -> Iterator[Finding]:
     one = case.package
     if one is None:
         return
-    words = {"python": case.python, "name": one.name}
+    words = {"python": case.python, "name": shlex.quote(one.name)}
     if one.version is None:
         yield found("package-absent", **words)
         return
