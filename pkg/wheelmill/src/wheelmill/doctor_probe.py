@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
 import sys
 import sysconfig
@@ -113,13 +112,10 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     include = Path(sysconfig.get_path("include") or "")
     return {
         "executable": sys.executable,
-        "prefix": sys.prefix,
-        "base": sys.base_prefix,
         "include": str(include),
         "headers": (include / "Python.h").is_file(),
         "conda": next((one for one in (sys.prefix, sys.base_prefix) if Path(one, "conda-meta").is_dir()), None),
         "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
-        "path": [path for path in sys.path if path and os.path.isdir(path)],  # noqa: PTH112
         "tools": {name: version(name) for name in TOOLS},
         "torch": torch(),
         "package": package(job["package"]) if job["package"] else None,
