@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -54,10 +55,15 @@ def stub(folder: Path, name: str, text: str) -> Path:
     return path
 
 
-def cmdline(path: Path) -> bytes:
-    with contextlib.suppress(OSError):
-        return path.read_bytes()
-    return b""
+def running(mark: str) -> list[str]:
+    """The processes whose command line holds that word, the one that a shell runs and not the shell."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if mark.encode() in words:
+                found.append(path.parent.name)
+    return found
 
 
 def only(folder: Path, *names: str) -> str:
@@ -164,8 +170,22 @@ def test_an_nvidia_smi_that_hangs_is_a_finding(ask: Callable[..., Any], tmp_path
     assert time.monotonic() - start < LONGEST
     assert told["found"]["driver-hangs"]["severity"] == "error"
     assert told["smi"]["answer"] == "hangs"
-    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if mark.encode() in cmdline(path)]
-    assert left == []
+    assert running(mark) == []
+
+
+def test_a_stop_is_heard_while_the_driver_hangs(tmp_path: Path) -> None:
+    mark = f"601.{os.getpid()}"
+    folder = stub(tmp_path / "stubs", "nvidia-smi", f"sleep {mark}").parent
+    env = environment(PATH=f"{folder}:{os.environ['PATH']}")
+    with subprocess.Popen(command("doctor"), cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
+        while len(running(mark)) < 2:  # its own and the probe's
+            time.sleep(0.1)
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=10)
+    assert process.returncode == 130
+    assert "interrupted" in said
+    assert running(mark) == []
 
 
 def test_an_nvidia_smi_that_fails(ask: Callable[..., Any], tmp_path: Path) -> None:
