@@ -30,6 +30,7 @@ VERBS = {
     "index": "cli_index",
     "which": "cli_which",
     "explain": "cli_explain",
+    "doctor": "cli_doctor",
     "publish": "cli_publish",
     "key": "cli_key",
     "ci": "cli_ci",

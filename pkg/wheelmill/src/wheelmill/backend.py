@@ -73,6 +73,12 @@ class Load:
         return replace(self, threads=max(1, self.threads // 2))
 
 
+def fitting(*, memory: int | None = None, cores: int | None = None) -> int:
+    """How many compilers cores and memory allow, at least one; `memory` (bytes) and `cores` as `load` takes them."""
+    free = free_memory() if memory is None else min(memory, free_memory())
+    return max(1, min(cores or len(os.sched_getaffinity(0)), free // BYTES_A_JOB))
+
+
 def load(sources: int, targets: int, *, memory: int | None = None, cores: int | None = None) -> Load:
     """As many compilers as cores and memory allow: each takes up to about 2 GiB with torch's headers.
 
@@ -80,8 +86,7 @@ def load(sources: int, targets: int, *, memory: int | None = None, cores: int | 
     NVCC_THREADS go first. `sources` is 0 where the build makes its own; `memory` (bytes) and `cores` are this
     machine's unless given.
     """
-    free = free_memory() if memory is None else min(memory, free_memory())
-    most = max(1, min(cores or len(os.sched_getaffinity(0)), free // BYTES_A_JOB))
+    most = fitting(memory=memory, cores=cores)
     jobs = _stated("MAX_JOBS") or min(most, sources or most)
     return Load(jobs=jobs, threads=_stated("NVCC_THREADS") or max(1, min(most // jobs, targets)))
 

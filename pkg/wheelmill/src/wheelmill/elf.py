@@ -99,6 +99,25 @@ def _ordered(targets: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(targets), key=fatbin.sm_order))
 
 
+def device(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None]:
+    """(SASS, PTX, newest PTX ISA) of a library, without its symbols. Raises GateError when they cannot be read."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _device(Image(data))[:3]
+    except (ValueError, struct.error) as error:
+        raise _unreadable(name, error) from error
+
+
+def links(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(needed libraries, search path) of a library, without the rest. Raises GateError when they cannot be read."""
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            image = Image(data)
+            return image.needed, image.rpath
+    except (ValueError, struct.error) as error:
+        raise _unreadable(path.name, error) from error
+
+
 def parse(data: Buffer, name: str) -> Library:
     """The facts of an ELF image. Raises ValueError or struct.error where the bytes do not follow the format."""
     image = Image(data)

@@ -54,8 +54,8 @@ class NoSpaceError(MissingError):
     """The engine's disk is too small."""
 
 
-def connect() -> DockerClient:
-    """A client of the engine that DOCKER_HOST names, else of the local socket.
+def connect(*, seconds: int = 60) -> DockerClient:
+    """A client of the engine that DOCKER_HOST names, else of the local socket; `seconds` bounds each of its answers.
 
     Raises NoEngineError, NoPermissionError or OldEngineError.
     """
@@ -63,7 +63,7 @@ def connect() -> DockerClient:
     from docker.errors import DockerException
 
     try:
-        client = docker.from_env(version="auto")
+        client = docker.from_env(version="auto", timeout=seconds)
         version = str(client.api.api_version)
         client.ping()
     except DockerException as error:

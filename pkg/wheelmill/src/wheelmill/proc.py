@@ -10,6 +10,7 @@ import resource
 import shlex
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -19,6 +20,8 @@ from wheelmill.errors import BuildError, MissingError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from typing_extensions import Self
 
 EXCERPT = 25
 LONGEST = 1 << 16  # bytes of a line that is followed
@@ -180,6 +183,43 @@ def limited(args: Sequence[str], *, seconds: float, memory: int) -> tuple[int | 
             process.communicate()
             return None, ""
         return process.returncode, output
+
+
+class Question:
+    """A short command that runs beside its caller, for no longer than `seconds`, and no longer than the block it is of.
+
+    Its answer comes within seconds of that even where the command's own children hold its output, or the kernel holds
+    the command itself, as a broken driver makes it do. Raises OSError when it does not start.
+    """
+
+    def __init__(self, args: Sequence[str], *, seconds: float, env: Mapping[str, str] | None = None) -> None:
+        self._end = time.monotonic() + seconds
+        self._out = tempfile.TemporaryFile()  # noqa: SIM115
+        try:
+            self._process = subprocess.Popen(  # noqa: S603
+                args, env=env, stdin=subprocess.DEVNULL, stdout=self._out, stderr=self._out, start_new_session=True
+            )
+        except BaseException:
+            self._out.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            _stop(self._process)
+        self._out.close()
+
+    def answer(self) -> tuple[int | None, str]:
+        """(status, output); None for one that had to be ended."""
+        status = None
+        try:
+            status = self._process.wait(max(self._end - time.monotonic(), 0.0))
+        except subprocess.TimeoutExpired:
+            _stop(self._process)
+        self._out.seek(0)
+        return status, self._out.read(LONGEST).decode(errors="replace")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -48,9 +48,14 @@ class Compiler:
 def release_of(nvcc: Path) -> str | None:
     """The toolkit release that an nvcc belongs to, such as `13.0`, or None when it does not run."""
     try:
-        found = re.search(r"release (\d+\.\d+), V([\d.]+)", proc.capture([str(nvcc), "--version"]))
+        return release_in(proc.capture([str(nvcc), "--version"]))
     except (OSError, subprocess.CalledProcessError):
         return None
+
+
+def release_in(said: str) -> str | None:
+    """The toolkit release that `nvcc --version` states."""
+    found = re.search(r"release (\d+\.\d+), V([\d.]+)", said)
     return found.group(1) if found else None
 
 

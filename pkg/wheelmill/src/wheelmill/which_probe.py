@@ -2,8 +2,9 @@
 
 usage: python which_probe.py JOB.json RESULT.json
 
-The job names how many seconds an import of torch may take. Whatever cannot be told is null in the result, and why is
-among its notes. torch and the driver's library are loaded in processes of their own: both may hang or crash.
+The job names how many seconds an import of torch may take; 0 has its files read instead. Whatever cannot be told is
+null in the result, and why is among its notes. torch and the driver's library are loaded in processes of their own:
+both may hang or crash.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ import json
 import os
 import platform
 import re
+import signal
 import struct
 import subprocess
 import sys
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -34,6 +37,7 @@ SECONDS = 20
 NO_DEVICE = 100
 CAPABILITY_MAJOR, CAPABILITY_MINOR = 75, 76
 LIBRARIES = ("libcuda.so.1", "/usr/lib/wsl/lib/libcuda.so.1", "nvcuda.dll")
+RUNNING: set[subprocess.Popen[bytes]] = set()
 SMI = ("nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
 
 
@@ -62,9 +66,34 @@ def libc() -> dict[str, Any] | None:
 
 
 def run_apart(args: list[str], seconds: float) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run(  # noqa: S603
-        args, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, check=False
+    """Run a command for no longer than that, even where the kernel holds it, as a broken driver makes it do."""
+    process = subprocess.Popen(  # noqa: S603
+        args, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
     )
+    RUNNING.add(process)
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        end(process)
+        raise
+    finally:
+        RUNNING.discard(process)
+    return subprocess.CompletedProcess(args, process.returncode, out, err)
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program and what it started; not waited for, for the kernel may hold it."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except (AttributeError, OSError):  # Windows has no groups
+        process.kill()
+
+
+def stop(*_: object) -> None:
+    """End at once, with what runs: nobody waits for the result."""
+    for process in tuple(RUNNING):
+        end(process)
+    os._exit(1)
 
 
 def output(args: list[str], seconds: float = SECONDS) -> tuple[str, str]:
@@ -80,6 +109,8 @@ def torch(seconds: float, notes: list[str]) -> dict[str, Any] | None:
     """A torch by import; where that fails or takes too long, by what its files say."""
     if importlib.util.find_spec("torch") is None:
         return {"version": None}
+    if not seconds:
+        return installed()
     why = f"it took longer than {seconds:g} seconds"
     try:
         done = run_apart([sys.executable, "-c", TORCH], seconds)
@@ -153,9 +184,12 @@ def origin() -> str | None:
 
 def driver(notes: list[str]) -> tuple[dict[str, Any] | None, list[dict[str, Any]] | None]:
     """(the driver, the GPUs), each None where it is not known."""
-    said, _ = output([sys.executable, __file__, "--cuda"])
+    # Both hang where the driver does.
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        asked = beside.submit(smi)
+        said, _ = output([sys.executable, __file__, "--cuda"])
+        rows = asked.result()
     cuda = json.loads(said) if said.startswith("{") else {"version": None, "gpus": None}
-    rows = smi()
     version = next((row[2] for row in rows), None) or kernel()
     match = re.match(r"\d{1,4}(\.\d{1,4}){0,3}", version or "")
     version = match.group() if match else None
@@ -248,6 +282,7 @@ def main(argv: list[str]) -> None:
     if argv[1:] == ["--cuda"]:
         print(json.dumps(ask_cuda()))
         return
+    signal.signal(signal.SIGTERM, stop)
     # This file's own folder holds modules that are none of that interpreter's.
     sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
     Path(argv[2]).write_text(json.dumps(run(json.loads(Path(argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")

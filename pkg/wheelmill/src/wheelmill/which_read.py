@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 IMPORT = 60.0
 SPARE = 90.0
 SIZE = 4 << 20
+REMEDY = "name a Python of 3.8 or later with --python, or state the environment with flags"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -62,24 +63,36 @@ def interpreter(named: str | None) -> str:
 
 
 def ask(program: str, seconds: float = IMPORT) -> Environment:
-    """The environment of an interpreter. Raises MissingError when it does not answer."""
+    """The environment of an interpreter, in which torch's import may take that long; 0 has torch's files read.
+
+    Raises MissingError when it does not answer.
+    """
+    told = tell(program, Path(which_probe.__file__), {"seconds": seconds}, seconds + SPARE)
+    try:
+        return _owned(Environment.model_validate(_told(told)))
+    except ValidationError as error:
+        raise MissingError(f"{program} did not say what it is: {error}", remedy=REMEDY) from error
+
+
+def tell(program: str, script: Path, job: Mapping[str, Any], seconds: float) -> dict[str, Any]:
+    """What a script that reads a JSON job writes when an interpreter runs it. Raises MissingError."""
     with tempfile.TemporaryDirectory(prefix="wheelmill-which-") as folder:
-        job, result = Path(folder) / "job.json", Path(folder) / "result.json"
-        job.write_text(json.dumps({"seconds": seconds}), encoding="utf-8")
-        remedy = "name a Python of 3.8 or later with --python, or state the environment with flags"
+        asked, result = Path(folder) / "job.json", Path(folder) / "result.json"
+        asked.write_text(json.dumps(job), encoding="utf-8")
         try:
             proc.run(
-                [program, which_probe.__file__, str(job), str(result)],
+                [program, str(script), str(asked), str(result)],
                 log=Path(folder) / "log",
-                timeout=seconds + SPARE,
+                timeout=seconds,
                 # A folder of that name where the user stands is no torch.
                 cwd=Path(folder),
             )
             if not result.is_file():
-                raise MissingError(f"{program} ran and said nothing: it is no Python, it seems", remedy=remedy)
-            return _owned(Environment.model_validate(_told(json.loads(result.read_bytes()))))
-        except (proc.ProcessError, OSError, ValidationError) as error:
-            raise MissingError(f"{program} did not say what it is: {error}", remedy=remedy) from error
+                raise MissingError(f"{program} ran and said nothing: it is no Python, it seems", remedy=REMEDY)
+            told: dict[str, Any] = json.loads(result.read_bytes())
+        except (proc.ProcessError, OSError, ValueError) as error:
+            raise MissingError(f"{program} did not say what it is: {error}", remedy=REMEDY) from error
+        return told
 
 
 def _told(result: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""Runs in the interpreter that the doctor is asked about, and says where its parts lie. Standard library; Python 3.8.
+
+usage: python doctor_probe.py JOB.json RESULT.json
+
+The job names a package, or null. Nothing is imported: torch and the package are found by their distributions.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import sys
+import sysconfig
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+TOOLS = ("setuptools", "ninja", "wheel", "cmake", "numpy")
+LIBRARIES = 500
+
+
+def version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def installed() -> Iterator[str]:
+    """The normalized name of every distribution here."""
+    for one in metadata.distributions():
+        name = one.metadata["Name"]
+        if name:
+            yield re.sub(r"[-_.]+", "-", name).lower()
+
+
+def torch() -> dict[str, Any] | None:
+    """Where torch's folder is, and what its distribution says."""
+    try:
+        spec = importlib.util.find_spec("torch")
+    except (ImportError, ValueError):
+        spec = None
+    if spec is None or not spec.origin:
+        return None
+    told: dict[str, Any] = {"root": str(Path(spec.origin).parent), "requires": [], "tags": [], "installer": None}
+    told["installed"] = sorted(set(installed()))
+    try:
+        found = metadata.distribution("torch")
+    except metadata.PackageNotFoundError:
+        return told
+    wheel = (found.read_text("WHEEL") or "").splitlines()
+    return {
+        **told,
+        "version": found.version,
+        "requires": list(found.requires or []),
+        "tags": [line.partition(":")[2].strip() for line in wheel if line.startswith("Tag:")],
+        "installer": (found.read_text("INSTALLER") or "").strip() or None,
+        "from": found.read_text("direct_url.json"),
+    }
+
+
+def distribution(name: str) -> Any:
+    """A distribution by its own name, else by that of a module it installed; None where there is none."""
+    for one in (name, *modules().get(name, ())):
+        try:
+            return metadata.distribution(one)
+        except (metadata.PackageNotFoundError, ValueError):
+            continue
+    return None
+
+
+def modules() -> Mapping[str, list[str]]:
+    """The distributions of each top-level module; Python 3.10 and later know."""
+    known = getattr(metadata, "packages_distributions", dict)
+    found: Mapping[str, list[str]] = known()
+    return found
+
+
+def package(name: str) -> dict[str, Any] | None:
+    """A distribution and the libraries that it installed; None where there is none of that name."""
+    found = distribution(name)
+    if found is None:
+        return None
+    files = [Path(str(found.locate_file(file))) for file in found.files or [] if ".so" in Path(str(file)).suffixes]
+    return {
+        "name": found.metadata["Name"],
+        "version": found.version,
+        "requires": list(found.requires or []),
+        "libraries": sorted(map(str, files or beside(found)))[:LIBRARIES],
+    }
+
+
+def beside(found: Any) -> list[Path]:
+    """The libraries in the folders of a distribution's modules: one that is installed to be edited lists none."""
+    names = (found.read_text("top_level.txt") or "").split() or [re.sub(r"\W", "_", found.metadata["Name"])]
+    files: list[Path] = []
+    for name in names:
+        try:
+            spec = importlib.util.find_spec(name)
+        except (ImportError, ValueError):
+            continue
+        for folder in (spec.submodule_search_locations or ()) if spec else ():
+            files += Path(folder).rglob("*.so")
+    return files
+
+
+def run(job: dict[str, Any]) -> dict[str, Any]:
+    include = Path(sysconfig.get_path("include") or "")
+    return {
+        "executable": sys.executable,
+        "include": str(include),
+        "headers": (include / "Python.h").is_file(),
+        "conda": next((one for one in (sys.prefix, sys.base_prefix) if Path(one, "conda-meta").is_dir()), None),
+        "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+        "tools": {name: version(name) for name in TOOLS},
+        "torch": torch(),
+        "package": package(job["package"]) if job["package"] else None,
+    }
+
+
+def main(argv: list[str]) -> None:
+    # This file's own folder holds modules that are none of that interpreter's.
+    sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
+    Path(argv[2]).write_text(json.dumps(run(json.loads(Path(argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv)

@@ -1,0 +1,235 @@
+"""What a project's setup.py, pyproject.toml, CMake files and sources say. They are read, and never run."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wheelmill import doctor_setup
+from wheelmill.doctor_facts import Architectures, Project, Standard, Stated
+from wheelmill.project import COMPILED, NEVER, UNWANTED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SIZE = 1 << 20
+FILES, FOLDERS = 5000, 5000
+# Folders of others' code, and at the root those that no wheel is built of.
+OTHERS = frozenset({"third_party", "3rdparty", "extern", "external", "vendor", "node_modules"})
+ASIDE = frozenset({"tests", "test", "benchmarks", "benchmark", "docs", "examples", "env"})
+HEAD = 1 << 16
+HEADERS = (".h", ".hpp", ".cuh", ".hh")
+# Of torch's headers only these have a stable ABI.
+STABLE = re.compile(r"torch/(csrc/(stable|inductor/aoti_torch)|headeronly)/")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|ATen|c10)/[^>"\n]+)[>"]', re.MULTILINE)
+CMAKE_STANDARD = re.compile(r"\b((?:CMAKE_)?(?:CXX|CUDA)_STANDARD)\s+\"?(\d\w)\b|\b(?:cxx|cuda)_std_(\d\w)\b")
+CMAKE_TARGETS = re.compile(r"\b((?:CMAKE_)?CUDA_ARCHITECTURES|TORCH_CUDA_ARCH_LIST)\s+\"?([\d.][^)\"$]*)")
+GUARD = r"\bif\s*\(\s*NOT\s+(?:DEFINED\s+)?\"?(?:\$\{)?%s\b"
+LONGEST = 120
+
+
+@dataclass(slots=True)
+class _Found:
+    broken: list[tuple[str, str, str]] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
+    standards: list[Standard] = field(default_factory=list)
+    architectures: list[Architectures] = field(default_factory=list)
+    dependencies: list[Stated] = field(default_factory=list)
+    requires: tuple[str, ...] | None = None
+    backend: str | None = None
+    cuda: bool = False
+
+
+def read(root: Path) -> Project:
+    """The facts of the project at `root`, an existing folder. What cannot be read is among them, and is no error."""
+    found = _Found()
+    names = list(_files(root, found))
+    setup = _setup(root, found) if "setup.py" in names else None
+    if "pyproject.toml" in names:
+        _pyproject(root, found)
+    for name in names:
+        if name.rpartition("/")[2] == "CMakeLists.txt" or name.endswith(".cmake"):
+            _cmake(root, name, found)
+    sources = [name for name in names if name.endswith(COMPILED)]
+    sets = setup.extensions if setup else []
+    collide = [pair for one in sets for pair in doctor_setup.collisions(one)]
+    if setup is not None and setup.computed and not collide:
+        collide = list(doctor_setup.collisions(sources))
+    if setup is not None:
+        found.standards += setup.standards
+        found.architectures += setup.architectures
+        found.dependencies += setup.install_requires
+    return Project(
+        root=str(root),
+        files=tuple(
+            name for name in names if "/" not in name and name in {"setup.py", "pyproject.toml", "CMakeLists.txt"}
+        ),
+        broken=tuple(found.broken),
+        unread=tuple(found.unread),
+        setup=setup is not None,
+        imports_torch=bool(setup and setup.imports_torch),
+        cuda=bool(setup and setup.cuda) or found.cuda or any(name.endswith(".cu") for name in sources),
+        conditional=setup.conditional if setup else None,
+        unstable=_unstable(root, names),
+        backend=found.backend,
+        requires=found.requires,
+        dependencies=tuple(found.dependencies),
+        standards=tuple(dict.fromkeys(found.standards)),
+        architectures=tuple(dict.fromkeys(found.architectures)),
+        collisions=tuple(dict.fromkeys(collide)),
+    )
+
+
+def _files(root: Path, found: _Found) -> Iterator[str]:
+    """Names relative to `root`, links of folders not followed; what cannot be listed is said to be."""
+
+    def refused(error: OSError) -> None:
+        found.unread.append(f"{error.filename} cannot be listed: {error.strerror}")
+
+    count = 0
+    for visited, (folder, folders, files) in enumerate(os.walk(root, onerror=refused), 1):
+        at_root = Path(folder) == root
+        folders[:] = sorted(name for name in folders if _own(Path(folder) / name, at_root=at_root))
+        for name in sorted(files):
+            if name.endswith((*COMPILED, *HEADERS, ".cmake")) or name in {
+                "setup.py",
+                "pyproject.toml",
+                "CMakeLists.txt",
+            }:
+                count += 1
+                yield (Path(folder) / name).relative_to(root).as_posix()
+        if count > FILES or visited > FOLDERS:
+            found.unread.append(f"{root} holds more files than are read ({FILES} sources, {FOLDERS} folders)")
+            return
+
+
+def _own(folder: Path, *, at_root: bool) -> bool:
+    """Whether a folder's files are the project's: not a build's, a stranger's, or another project's within it."""
+    name = folder.name
+    if name in NEVER | OTHERS or name.endswith(".egg-info") or (at_root and name in UNWANTED | ASIDE):
+        return False
+    return not any(os.path.lexists(folder / file) for file in ("setup.py", "pyproject.toml"))
+
+
+def _bytes(root: Path, name: str, found: _Found) -> bytes | None:
+    """A file's content; None, with the reason among what was found, where it cannot be read or is too large."""
+    try:
+        with (root / name).open("rb") as file:
+            content = file.read(SIZE + 1) if (root / name).is_file() else None
+    except OSError as error:
+        content, why = None, error.strerror or str(error)
+    else:
+        why = "it is no file"
+    if content is None:
+        found.broken.append((name, f"{name} cannot be read: {why}", "what builds the project cannot read it either"))
+    elif len(content) > SIZE:
+        found.unread.append(f"{name} is larger than {SIZE >> 20} MiB")
+        return None
+    return content
+
+
+def _setup(root: Path, found: _Found) -> doctor_setup.Setup | None:
+    content = _bytes(root, "setup.py", found)
+    if content is None:
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a stranger's escapes
+            return doctor_setup.read(content, "setup.py", root)
+    except SyntaxError as error:
+        what = f"setup.py:{error.lineno or 0} is not Python: {error.msg}"
+        found.broken.append(("setup.py", what, "every build stops with that SyntaxError"))
+    except (ValueError, RecursionError, MemoryError) as error:
+        what = f"setup.py is not Python that can be read: {error or type(error).__name__}"
+        found.broken.append(("setup.py", what, "a build stops there, or nothing can be said of it"))
+    return None
+
+
+def _pyproject(root: Path, found: _Found) -> None:
+    content = _bytes(root, "pyproject.toml", found)
+    if content is None:
+        return
+    try:
+        table = tomllib.loads(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        bom = content.startswith(b"\xef\xbb\xbf")
+        why = "it begins with a byte order mark, which TOML does not take" if bom else str(error)
+        what = f"pyproject.toml is not TOML: {why}"
+        found.broken.append(("pyproject.toml", what, "pip and uv refuse the project"))
+        return
+    build = _table(table, "build-system")
+    if "build-system" in table:
+        found.requires = _texts(build.get("requires"))
+    found.backend = build["build-backend"] if isinstance(build.get("build-backend"), str) else None
+    lines = content.decode("utf-8").splitlines()
+    for text in _texts(_table(table, "project").get("dependencies")):
+        line = next((number for number, one in enumerate(lines, 1) if text in one), 1)
+        found.dependencies.append(Stated(text=text, file="pyproject.toml", line=line))
+
+
+def _table(table: Any, name: str) -> dict[str, Any]:
+    inner = table.get(name)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
+
+
+def _cmake(root: Path, name: str, found: _Found) -> None:
+    content = _bytes(root, name, found)
+    if content is None:
+        return
+    text = content.decode("utf-8", "replace")
+    found.cuda |= bool(re.search(r"enable_language\s*\(\s*CUDA|project\s*\([^)]*\bCUDA\b", text))
+    for number, full in enumerate(text.splitlines(), 1):
+        line = full.partition("#")[0]
+        for match in CMAKE_STANDARD.finditer(line):
+            value = doctor_setup.standard(match[2] or match[3])
+            if value is not None:
+                found.standards.append(Standard(text=match[0], file=name, line=number, value=value))
+        for match in doctor_setup.STANDARD.finditer(line):
+            value = doctor_setup.standard(match[1])
+            if value is not None:
+                found.standards.append(Standard(text=match[0], file=name, line=number, value=value))
+        found.architectures += _cmake_targets(line, text, name, number)
+
+
+def _cmake_targets(line: str, text: str, name: str, number: int) -> Iterator[Architectures]:
+    match = CMAKE_TARGETS.search(line)
+    if match and not re.search(GUARD % match[1], text) and "CACHE" not in line:
+        shown = match[0].strip()[:LONGEST]
+        if match[1] == doctor_setup.LIST:
+            yield doctor_setup.listed(match[2].strip(), name, number)
+            return
+        words = re.findall(r"(\d{2,3}[af]?)(-real|-virtual)?", match[2])
+        sass = tuple(one for one, kind in words if kind != "-virtual")
+        ptx = tuple(one for one, kind in words if kind != "-real")
+        yield Architectures(text=shown, file=name, line=number, sass=sass, ptx=ptx, variable="CMAKE_CUDA_ARCHITECTURES")
+    elif doctor_setup.FLAG.search(line) and doctor_setup.TARGET.search(line):
+        sass, ptx = doctor_setup.targets(line)
+        yield Architectures(text=line.strip()[:LONGEST], file=name, line=number, sass=sass, ptx=ptx)
+
+
+def _unstable(root: Path, names: list[str]) -> str | None:
+    """A source that includes torch's C++ API outside the stable part; None where none does."""
+    for name in names:
+        if name.endswith((*COMPILED, *HEADERS)):
+            try:
+                with (root / name).open("rb") as file:
+                    text = file.read(HEAD).decode("utf-8", "replace") if (root / name).is_file() else ""
+            except OSError:
+                continue
+            if any(not STABLE.match(header) for header in INCLUDE.findall(text)):
+                return name
+    return None

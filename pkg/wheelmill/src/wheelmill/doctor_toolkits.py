@@ -1,0 +1,161 @@
+"""Every nvcc of a machine and the one that a torch build would take; the host compiler and ninja. Asked, not judged."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from wheelmill import proc, toolkit
+from wheelmill.doctor_facts import Answer, Compiler, Nvcc, Program, Toolkits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+SECONDS = 10.0
+GCC_LIMIT = re.compile(r"#\s*if\s+__GNUC__\s*>\s*(\d+)")
+# conda's compilers look into the second by themselves.
+HEADERS = ("include/cuda_runtime.h", "targets/*/include/cuda_runtime.h")
+DEFAULT_HOME = "/usr/local/cuda"
+# Under the root, and under site-packages.
+HOMES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr/lib/nvidia-cuda-toolkit")
+WHEELS = ("nvidia/cu[0-9]*/bin/nvcc", "nvidia/cuda_nvcc/bin/nvcc")
+
+
+def ask(args: Sequence[str], *, seconds: float = SECONDS) -> Program:
+    """What a program says."""
+    with asking(args, seconds=seconds) as answer:
+        return answer()
+
+
+@contextmanager
+def asking(args: Sequence[str], *, seconds: float) -> Iterator[Callable[[], Program]]:
+    """A program that runs beside the block, and what gives its answer; one that does not start fails."""
+    with ExitStack() as stack:
+        try:
+            question = stack.enter_context(proc.Question(args, seconds=seconds))
+        except (OSError, ValueError) as error:
+            failed = Program(path=args[0], answer="fails", said=str(getattr(error, "strerror", None) or error))
+            yield lambda: failed
+            return
+        yield lambda: _answered(args[0], *question.answer())
+
+
+def _answered(path: str, status: int | None, said: str) -> Program:
+    answer: Answer = "hangs" if status is None else "fails" if status else "works"
+    return Program(path=path, answer=answer, status=status, said=said.strip())
+
+
+def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str | None]) -> Toolkits:
+    """The nvccs in `env`, /usr/local, /opt, NVIDIA's wheels of `site` (site-packages) and the conda `prefixes`.
+
+    CUDA_HOME is found as torch.utils.cpp_extension does it: the variable, else the folder above PATH's nvcc, else
+    /usr/local/cuda.
+    """
+    every: dict[str, str] = {}
+    for origin, path in _places(env, site, prefixes):
+        if _runs(path):
+            every.setdefault(str(path), origin)
+    known: dict[str, Nvcc] = {path: _nvcc(Path(path), origin) for path, origin in every.items()}
+    home, by = _home(env)
+    own = str(Path(home) / "bin" / "nvcc") if home else ""
+    stated = env.get("PYTORCH_NVCC")
+    chosen = known.get(stated or own) or (_nvcc(Path(own), str(by)) if own and _runs(Path(own)) else None)
+    return Toolkits(
+        nvccs=tuple(known.values()),
+        home=home,
+        origin=by,
+        chosen=chosen,
+        arch_list=env.get("TORCH_CUDA_ARCH_LIST"),
+    )
+
+
+def _places(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str | None]) -> Iterator[tuple[str, Path]]:
+    """(where it is from, a path at which an nvcc may be)."""
+    path = env.get("PATH", "")
+    yield from ((name, Path(env[name]) / "bin" / "nvcc") for name in ("CUDA_HOME", "CUDA_PATH") if env.get(name))
+    for name in ("CUDACXX", "PYTORCH_NVCC"):
+        if env.get(name):
+            yield name, Path(shutil.which(env[name], path=path) or env[name])
+    yield from (("PATH", Path(folder) / "nvcc") for folder in path.split(os.pathsep) if folder)
+    for pattern in HOMES:
+        yield from ((str(home), home / "bin" / "nvcc") for home in sorted(Path("/").glob(pattern)))
+    for folder in site:
+        for pattern in WHEELS:
+            yield from (("NVIDIA's wheels", found) for found in sorted(Path(folder).glob(pattern)))
+    yield from (("conda", Path(prefix) / "bin" / "nvcc") for prefix in prefixes if prefix)
+
+
+def _runs(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except OSError:  # a loop of links, a name that is too long
+        return False
+
+
+def _home(env: Mapping[str, str]) -> tuple[str | None, str | None]:
+    for name in ("CUDA_HOME", "CUDA_PATH"):
+        if env.get(name):
+            return env[name], name
+    found = shutil.which("nvcc", path=env.get("PATH", ""))
+    if found:
+        return str(Path(found).parent.parent), "PATH"
+    return (DEFAULT_HOME, DEFAULT_HOME) if Path(DEFAULT_HOME).exists() else (None, None)
+
+
+def _nvcc(path: Path, origin: str) -> Nvcc:
+    told = ask([str(path), "--version"])
+    home = path.parent.parent
+    return Nvcc(
+        path=str(path),
+        origin=origin,
+        home=str(home),
+        release=toolkit.release_in(told.said) if told.answer == "works" else None,
+        answer=told.answer,
+        gcc=_limit(path),
+        headers=any(any(home.glob(one)) for one in HEADERS),
+    )
+
+
+def _limit(path: Path) -> int | None:
+    """The newest GCC that the toolkit of an nvcc accepts, by its crt/host_config.h."""
+    for home in (path.parent.parent, path.resolve().parent.parent):
+        for header in (home / "include/crt/host_config.h", *home.glob("targets/*/include/crt/host_config.h")):
+            try:
+                match = GCC_LIMIT.search(header.read_text(encoding="utf-8", errors="replace"))
+            except OSError:
+                continue
+            if match:
+                return int(match[1])
+    return None
+
+
+def compiler(env: Mapping[str, str]) -> Compiler:
+    """The C++ compiler that torch's build calls: CXX, else nvcc's CUDAHOSTCXX, else g++ or c++ by PATH."""
+    variable = next((name for name in ("CXX", "CUDAHOSTCXX") if env.get(name)), None)
+    words = env[variable].split() if variable else []
+    # CXX='ccache g++' names a launcher first.
+    names = [words[-1] if len(words) > 1 and not words[-1].startswith("-") else words[0]] if words else ["g++", "c++"]
+    path = next((found for name in names if (found := shutil.which(name, path=env.get("PATH", "")))), None)
+    if path is None:
+        return Compiler(path=None, variable=variable)
+    banner = ask([path, "--version"])
+    version = ask([path, "-dumpfullversion", "-dumpversion"])
+    match = re.search(r"\d+(\.\d+)*", version.said)
+    said = banner.said.lower()
+    return Compiler(
+        path=path,
+        variable=variable,
+        kind="gcc" if "free software foundation" in said else "clang" if "clang" in said else None,
+        version=match[0] if match and version.answer == "works" else None,
+        answer=banner.answer,
+    )
+
+
+def ninja(env: Mapping[str, str], python: str) -> Program | None:
+    """The ninja that torch calls by PATH, else the one beside the interpreter; None where there is none."""
+    path = shutil.which("ninja", path=env.get("PATH", "")) or shutil.which(str(Path(python).with_name("ninja")))
+    return ask([path, "--version"]) if path else None

@@ -1,0 +1,412 @@
+"""What the doctor's checks find in facts of many machines, projects and packages; and that its table is whole."""
+
+from __future__ import annotations
+
+import string
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from wheelmill import doctor, doctor_findings, doctor_view
+from wheelmill.doctor_case import Case
+from wheelmill.doctor_facts import (
+    Architectures,
+    Compiler,
+    Disk,
+    Engine,
+    Interpreter,
+    Machine,
+    Nvcc,
+    Package,
+    PackageLibrary,
+    Program,
+    Project,
+    Standard,
+    Stated,
+    System,
+    Toolkits,
+    TorchFiles,
+)
+from wheelmill.which_env import Driver, Environment, Gpu, Libc, Python, Torch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from wheelmill.doctor_findings import Finding
+    from wheelmill.facts import Facts
+
+DOCS = Path(__file__).parents[2] / "docs" / "doctor.md"
+CUDA = "/usr/local/cuda-13.0"
+NVCC = Nvcc(path=f"{CUDA}/bin/nvcc", origin="PATH", home=CUDA, release="13.0", gcc=15)
+OLD = Nvcc(path="/usr/bin/nvcc", origin="PATH", home="/usr", release="11.8", gcc=11)
+H200 = Gpu(name="NVIDIA H200", capability="9.0")
+TORCH = Torch(version="2.11.0+cu130", cuda="13.0", cxx11_abi=True, origin="pytorch")
+ENV = Environment(
+    python=Python(version="3.12.3", abi="cp312"),
+    system="linux",
+    machine="x86_64",
+    libc=Libc(kind="glibc", version="2.36"),
+    torch=TORCH,
+    driver=Driver(version="580.65.06", cuda="13.0"),
+    gpus=(H200,),
+)
+FILES = TorchFiles(
+    root="/env/torch", source="PyPI", standard=17, demanded=17, setuptools="setuptools<82", sass=("75", "80", "90")
+)
+SOUND = Machine(
+    env=ENV,
+    python=Interpreter(executable="/env/bin/python", include="/inc", headers=True, tools={"setuptools": "81.0.0"}),
+    torch=FILES,
+    smi=Program(path="/usr/bin/nvidia-smi", answer="works", status=0),
+    toolkits=Toolkits(nvccs=(NVCC,), home=CUDA, origin="PATH", chosen=NVCC),
+    compiler=Compiler(path="/usr/bin/g++", kind="gcc", version="12.2.0"),
+    ninja=Program(path="/usr/bin/ninja", answer="works", status=0, said="1.11"),
+    system=System(installer="apt-get", cores=8, memory=64 << 30, jobs=8, glibcxx="3.4.30"),
+    engine=Engine(state="answers"),
+)
+PROJECT = Project(root="/src", files=("setup.py", "pyproject.toml"), setup=True, cuda=True, unstable="csrc/op.cpp")
+LIBRARY = PackageLibrary(path="/env/op.so", sass=("80",), ptx=("80",), isa=(9, 0))
+
+
+def machine(**parts: Any) -> Machine:
+    """The sound machine with some of its parts changed; `env` and others given as a dict change single facts."""
+    changed: dict[str, Any] = {}
+    for name, value in parts.items():
+        now = getattr(SOUND, name)
+        if isinstance(value, dict):
+            value = now.model_copy(update=value) if name == "env" else replace(now, **value)  # noqa: PLW2901
+        changed[name] = value
+    return replace(SOUND, **changed)
+
+
+@pytest.fixture
+def judged(known: Facts) -> Callable[..., dict[str, Finding]]:
+    def judge(project: Project | None = None, package: Package | None = None, **parts: Any) -> dict[str, Finding]:
+        case = Case(machine=machine(**parts), known=known, project=project, package=package)
+        return {one.id: one for one in doctor.judge(case)}
+
+    return judge
+
+
+def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict[str, Finding]]) -> None:
+    assert judged() == {}
+    package = Package(name="op", version="1", libraries=(replace(LIBRARY, sass=("90",)),))
+    assert judged(package=package) == {}
+    sound = replace(PROJECT, requires=("setuptools", "torch==2.11.*", "ninja"), imports_torch=True)
+    assert judged(project=sound) == {}
+
+
+@pytest.mark.parametrize(
+    ("parts", "check", "severity", "words"),
+    [
+        ({"python": {"headers": False}}, "python-headers", "error", "apt-get install -y python3.12-dev"),
+        (
+            {"env": {"torch": Torch(version=None), "python": Python(version="3.7.1", abi="cp37m")}},
+            "python-no-torch",
+            "warning",
+            "uv venv --python 3.1",
+        ),
+        ({"env": {"torch": None}}, "torch-unknown", "warning", "which torch"),
+        ({"env": {"torch": Torch(version=None)}}, "torch-absent", "warning", "pip install torch"),
+        (
+            {"torch": replace(FILES, lacking={"libcudart.so.13": "libtorch_cuda.so"})},
+            "torch-libraries",
+            "error",
+            "'ImportError: libcudart.so.13",
+        ),
+        ({"torch": replace(FILES, absent=("triton",))}, "torch-requirements", "warning", "pip install triton"),
+        ({"torch": replace(FILES, absent=("typing-extensions",))}, "torch-requirements", "error", "typing-extensions"),
+        ({"torch": replace(FILES, unreadable=("a.so", "cut"))}, "torch-files", "error", "a.so of torch"),
+        (
+            {"env": {"torch": Torch(version="2.11.0+cpu", cuda="cpu", origin="pytorch")}},
+            "torch-cpu",
+            "warning",
+            "/cu130",
+        ),
+        (
+            {"env": {"torch": Torch(version="2.11.0a0+git1", cuda="13.0", origin="other")}},
+            "torch-origin",
+            "info",
+            "undefined symbol",
+        ),
+        ({"python": {"tools": {}}}, "setuptools-absent", "error", "setuptools<82"),
+        ({"python": {"tools": {"setuptools": "84.0"}}}, "setuptools-refused", "error", "requires setuptools<82"),
+        (
+            {"torch": replace(FILES, setuptools=None, pkg_resources=True)},
+            "setuptools-pkg-resources",
+            "error",
+            "setuptools<70",
+        ),
+        ({"ninja": None}, "ninja-absent", "warning", "pip install ninja"),
+        (
+            {"env": {"driver": Driver(version=None), "gpus": ()}, "smi": None},
+            "driver-absent",
+            "info",
+            "no NVIDIA driver",
+        ),
+        (
+            {"env": {"driver": Driver(version=None), "gpus": ()}, "smi": None, "system": {"pci": ("0000:01:00.0",)}},
+            "driver-unloaded",
+            "warning",
+            "0000:01:00.0",
+        ),
+        ({"smi": Program(path="nvidia-smi", answer="hangs")}, "driver-hangs", "error", "hang"),
+        (
+            {"smi": Program(path="smi", answer="fails", status=18, said="Driver/library version mismatch")},
+            "driver-fails",
+            "error",
+            "restart the machine",
+        ),
+        ({"env": {"gpus": None}}, "driver-mute", "error", "580.65.06"),
+        ({"env": {"driver": Driver(version="550.54", cuda="12.4")}}, "driver-old", "error", "driver 580 or later"),
+        ({"env": {"gpus": ()}, "system": {"visible": ""}}, "gpu-none", "warning", "unset CUDA_VISIBLE_DEVICES"),
+        ({"env": {"gpus": (Gpu(name="Oddity"),)}}, "gpu-unknown", "warning", "Oddity"),
+        ({"env": {"gpus": (Gpu(capability="7.0"),)}}, "torch-no-code", "error", "torch==2.10.*' --index-url"),
+        (
+            {"torch": replace(FILES, sass=("75",), ptx=("80",), isa=(9, 3))},
+            "torch-ptx",
+            "error",
+            "needs a driver of CUDA 13.3",
+        ),
+        ({"toolkits": Toolkits()}, "nvcc-absent", "error", "wheelmill build"),
+        ({"toolkits": {"chosen": replace(NVCC, release=None)}}, "nvcc-broken", "error", "does not say"),
+        ({"toolkits": Toolkits(home="/nowhere", origin="CUDA_HOME")}, "cuda-home-wrong", "error", "unset CUDA_HOME"),
+        (
+            {
+                "toolkits": Toolkits(
+                    nvccs=(replace(NVCC, path="/usr/local/bin/nvcc", home="/usr/local", headers=False), NVCC),
+                    home="/usr/local",
+                    origin="PATH",
+                    chosen=replace(NVCC, path="/usr/local/bin/nvcc", home="/usr/local", headers=False),
+                )
+            },
+            "cuda-home-guessed",
+            "error",
+            f"export CUDA_HOME={CUDA} ",
+        ),
+        (
+            {"toolkits": {"chosen": replace(NVCC, headers=False), "origin": "CUDA_HOME"}},
+            "cuda-home-headers",
+            "error",
+            "cuda_runtime.h",
+        ),
+        (
+            {"toolkits": Toolkits(nvccs=(OLD, NVCC), home="/usr", origin="PATH", chosen=OLD)},
+            "nvcc-major",
+            "error",
+            f"export CUDA_HOME={CUDA} ",
+        ),
+        ({"toolkits": {"chosen": replace(NVCC, release="13.2")}}, "nvcc-minor", "info", "with a warning"),
+        (
+            {"toolkits": Toolkits(nvccs=(OLD, NVCC), home=CUDA, origin="CUDA_HOME", chosen=NVCC)},
+            "nvcc-several",
+            "warning",
+            "first on PATH",
+        ),
+        ({"env": {"gpus": (Gpu(capability="7.0"),)}}, "nvcc-gpu", "error", "compute_70"),
+        ({"toolkits": {"arch_list": "banana"}}, "arch-list-wrong", "error", "'9.0'"),
+        ({"toolkits": {"arch_list": ";"}}, "arch-list-wrong", "error", "nothing is no target"),
+        ({"toolkits": {"arch_list": "7.0 9.0"}}, "arch-list-toolkit", "error", "7.5 to 12.1"),
+        ({"toolkits": {"arch_list": "Ampere;12.0"}}, "arch-list-gpu", None, ""),
+        ({"toolkits": {"arch_list": "12.0"}}, "arch-list-gpu", "error", "'12.0 9.0'"),
+        ({"env": {"gpus": ()}}, "arch-list-unset", "warning", "12.0"),
+        ({"compiler": Compiler(path=None)}, "compiler-absent", "error", "apt-get install -y g++"),
+        ({"compiler": Compiler(path="g++", answer="fails")}, "compiler-broken", "error", "does not run"),
+        ({"compiler": {"version": "16.1"}}, "compiler-new", "error", "g++-15"),
+        ({"compiler": {"version": "8.5.0"}}, "compiler-old", "error", "needs GCC 9"),
+        ({"env": {"libc": Libc(kind="musl", version="1.2")}}, "libc-musl", "error", "musl"),
+        (
+            {"env": {"torch": Torch(version=None), "libc": Libc(kind="glibc", version="2.17")}},
+            "glibc-old",
+            "warning",
+            "torch 2.7 and later",
+        ),
+        (
+            {"system": {"conda_glibcxx": "3.4.26", "conda_libstdcxx": "/conda/lib/libstdc++.so.6"}},
+            "libstdcxx-conda",
+            "warning",
+            "GLIBCXX_3.4.30",
+        ),
+        ({"system": {"memory": 4 << 30, "jobs": 2}}, "memory-jobs", "warning", "export MAX_JOBS=2"),
+        ({"system": {"memory": 4 << 30, "jobs": 2, "stated_jobs": 2}}, "memory-jobs", None, ""),
+        ({"system": {"memory": 4 << 30, "jobs": 2, "stated_jobs": 64}}, "memory-jobs", "warning", "MAX_JOBS is 64"),
+        ({"system": {"disks": (Disk(what="the build", folder="/x", free=1 << 20),)}}, "disk-full", "warning", "/x"),
+        ({"env": {"wsl": True}}, "wsl-driver", "error", "wsl --update"),
+        (
+            {"env": {"wsl": True}, "system": {"wsl_driver": True, "linux_driver": "/usr/lib/libcuda.so.1"}},
+            "wsl-driver",
+            "error",
+            "apt-get purge",
+        ),
+        (
+            {"env": {"wsl": True}, "toolkits": {"home": "/mnt/c/CUDA", "origin": "CUDA_PATH"}},
+            "wsl-toolkit",
+            "error",
+            "unset CUDA_PATH",
+        ),
+        ({"engine": Engine(state="absent", said="none", remedy="start one")}, "engine-absent", "info", "start one"),
+        ({"engine": Engine(state="refuses", said="no", remedy="join")}, "engine-refused", "warning", "join"),
+        ({"engine": Engine(state="answers", gpu=("no way", "install it"))}, "engine-gpu", "warning", "install it"),
+    ],
+)
+def test_machines(
+    judged: Callable[..., dict[str, Finding]], parts: dict[str, Any], check: str, severity: str | None, words: str
+) -> None:
+    found = judged(**parts)
+    if severity is None:
+        assert check not in found
+        return
+    one = found[check]
+    assert one.severity == severity
+    assert words in f"{one.so} {one.will} {one.mend}"
+
+
+PINNED = Standard(text="-std=c++17", file="setup.py", line=3, value=17)
+ARCHS = Architectures(text="arch=compute_80,code=sm_80", file="setup.py", line=4, sass=("80",))
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "severity", "words"),
+    [
+        ({"files": ()}, "project-empty", "error", "/src"),
+        ({"broken": (("setup.py", "setup.py:1 is not Python", "stops"),)}, "project-unreadable", "error", "setup.py:1"),
+        ({"unread": ("too large",)}, "project-unread", "warning", "too large"),
+        ({"collisions": (("a/op.cpp", "a/op.cu"),)}, "sources-collide", "error", "git mv a/op.cu a/op_cuda.cu"),
+        ({"standards": (replace(PINNED, value=14),)}, "standard-pinned", "error", "needs C++17"),
+        ({"standards": (PINNED,)}, "standard-ageing", "info", "C++20"),
+        ({"architectures": (replace(ARCHS, sass=("90",)),)}, "architectures-pinned", "warning", "setup.py:4"),
+        ({"architectures": (ARCHS,)}, "architectures-gpu", "error", "H200"),
+        ({"architectures": (ARCHS, replace(ARCHS, line=5, sass=("90",)))}, "architectures-gpu", None, ""),
+        ({"architectures": (replace(ARCHS, sass=("70",)),)}, "architectures-toolkit", "error", "(70)"),
+        ({"imports_torch": True}, "requires-torch", "error", "--no-build-isolation /src"),
+        ({"imports_torch": True, "requires": ("setuptools",)}, "requires-torch", "error", "No module named 'torch'"),
+        ({"requires": ("wheel",)}, "requires-setuptools", "error", "setuptools.build_meta"),
+        ({"requires": ("wheel",), "backend": "hatchling.build"}, "requires-setuptools", None, ""),
+        ({"imports_torch": True, "requires": ("setuptools", "torch")}, "requires-ninja", "warning", "ninja"),
+        ({"requires": ("setuptools", "torch>=2.4")}, "isolation-torch", "warning", "torch==2.11.0"),
+        ({"requires": ("setuptools", "torch==2.11.0")}, "isolation-torch", None, ""),
+        ({"requires": ("setuptools", "torch==2.6.*")}, "isolation-torch", "warning", "--no-build-isolation"),
+        ({"dependencies": (Stated(text="torch>=2", file="a", line=1),)}, "torch-unpinned", "warning", "torch==2.11.*"),
+        ({"dependencies": (Stated(text="torch", file="a", line=1),), "unstable": None}, "torch-unpinned", None, ""),
+        ({"dependencies": (Stated(text="not a / requirement", file="a", line=1),)}, "torch-unpinned", None, ""),
+    ],
+)
+def test_projects(
+    judged: Callable[..., dict[str, Finding]], change: dict[str, Any], check: str, severity: str | None, words: str
+) -> None:
+    found = judged(project=replace(PROJECT, **change))
+    assert (found[check].severity if check in found else None) == severity
+    if severity is not None:
+        assert words in f"{found[check].so} {found[check].will} {found[check].mend}"
+
+
+def test_a_pin_that_the_torch_here_refuses_is_in_the_way(judged: Callable[..., dict[str, Finding]]) -> None:
+    pinned = replace(PROJECT, standards=(PINNED,))
+    found = judged(project=pinned, torch=replace(FILES, standard=20, demanded=20))
+    assert "needs C++20" in found["standard-pinned"].so
+    assert "-std=c++17" in found["standard-pinned"].mend
+    assert judged(project=pinned, torch=replace(FILES, standard=20))["standard-ageing"].severity == "warning"
+
+
+@pytest.mark.parametrize(
+    ("change", "check", "words"),
+    [
+        ({"sass": ("70",), "ptx": ()}, "package-no-code", "no code for NVIDIA H200 (9.0)"),
+        ({"isa": (9, 3)}, "package-ptx", "unsupported toolchain"),
+        ({"lacking": ("libfoo.so.1",)}, "package-libraries", "libfoo.so.1"),
+        ({"cuda": ("libcudart.so.12", "12"), "lacking": ("libcudart.so.12",)}, "package-cuda", "CUDA 12's runtime"),
+        ({"missing": ("_ZN2at3fooE",)}, "package-symbols", "undefined symbol: _ZN2at3fooE"),
+        ({"glibc": "2.38"}, "package-system", "GLIBC_2.38"),
+        ({"glibcxx": "3.4.32"}, "package-system", "GLIBCXX_3.4.32"),
+    ],
+)
+def test_packages(judged: Callable[..., dict[str, Finding]], change: dict[str, Any], check: str, words: str) -> None:
+    package = Package(name="op", version="1", libraries=(replace(LIBRARY, **change),))
+    found = judged(package=package)
+    assert list(found) == [check]
+    assert found[check].severity == "error"
+    assert words in f"{found[check].so} {found[check].will}"
+    apart = replace(package, alternatives=frozenset({LIBRARY.path}))
+    assert judged(package=apart)[check].severity == "info"
+
+
+def test_a_package_that_is_not_there(judged: Callable[..., dict[str, Finding]]) -> None:
+    assert judged(package=Package(name="op"))["package-absent"].severity == "error"
+    assert judged(package=Package(name="op", version="1"))["package-no-library"].severity == "info"
+    other = judged(package=Package(name="op", version="1", requires=("torch==2.10.*", "numpy"), libraries=(LIBRARY,)))
+    assert "'torch==2.10.*'" in other["package-requires"].mend
+    broken = Package(name="op", version="1", unreadable={"a.so": "cut"})
+    assert judged(package=broken)["package-unreadable"].severity == "error"
+
+
+def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., dict[str, Finding]]) -> None:
+    none = {"toolkits": Toolkits(), "compiler": Compiler(path=None)}
+    assert judged(**none)["nvcc-absent"].severity == "error"
+    assert judged(package=Package(name="op", version="1"), **none)["nvcc-absent"].severity == "warning"
+    assert judged(package=Package(name="op", version="1"), **none)["compiler-absent"].severity == "warning"
+    assert judged(project=replace(PROJECT, cuda=False), **none)["nvcc-absent"].severity == "info"
+    cpu = {"torch": Torch(version="2.11.0+cpu", cuda="cpu", origin="pytorch"), "gpus": ()}
+    assert judged(env=cpu, **none)["nvcc-absent"].severity == "info"
+    assert judged(project=PROJECT, env=cpu)["torch-cpu"].severity == "error"
+    installed = Package(name="op", version="1", libraries=(LIBRARY,))
+    assert judged(package=installed, env={"torch": Torch(version=None)})["torch-absent"].severity == "error"
+
+
+def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Finding]]) -> None:
+    hidden: dict[str, Any] = {"env": {"gpus": ()}}
+    assert judged(project=PROJECT, **hidden)["arch-list-unset"].severity == "error"
+    asking = replace(PROJECT, conditional="FORCE_CUDA")
+    assert judged(project=asking, **hidden)["arch-list-unset"].severity == "warning"
+    assert judged(project=asking, **hidden)["cuda-conditional"].mend == "export FORCE_CUDA=1"
+    assert "cuda-conditional" not in judged(project=asking)
+    assert "cuda-conditional" not in judged(project=asking, system={"forced": True}, **hidden)
+
+
+def test_commands_can_be_pasted(judged: Callable[..., dict[str, Finding]]) -> None:
+    spaced: dict[str, Any] = {"python": {"executable": "/my env/bin/python", "tools": {}}}
+    assert judged(**spaced)["setuptools-absent"].mend.startswith("'/my env/bin/python' -m pip")
+    project = replace(PROJECT, root="/a b", imports_torch=True)
+    assert "--no-build-isolation '/a b'," in judged(project=project)["requires-torch"].mend
+    kits = {"nvccs": (replace(NVCC, home="/cuda 13"),), "chosen": replace(NVCC, release="12.8")}
+    assert judged(toolkits=kits)["nvcc-major"].mend == "export CUDA_HOME='/cuda 13' PATH='/cuda 13/bin':$PATH"
+
+
+def test_a_driver_that_hangs_is_the_only_word_on_it(judged: Callable[..., dict[str, Finding]]) -> None:
+    hanging = Program(path="nvidia-smi", answer="hangs")
+    found = judged(smi=hanging, env={"driver": None, "gpus": None})
+    assert [one for one in found if one.startswith(("driver", "gpu"))] == ["driver-hangs"]
+
+
+def test_each_check_says_what_is_so_what_will_happen_and_what_mends_it() -> None:
+    for check in doctor_findings.checks().values():
+        texts = (check.so, check.will, check.mend)
+        names = {name for text in texts for _, name, _, _ in string.Formatter().parse(text) if name}
+        # {seconds} is the one number with a form of its own.
+        one = doctor_findings.found(check.id, **{name: 1 if name == "seconds" else f"<{name}>" for name in names})
+        assert all((one.so, one.will, one.mend)), check.id
+        assert not one.so.endswith("."), check.id
+        assert "{" not in one.so + one.will + one.mend, check.id
+
+
+def test_every_check_is_tried_here() -> None:
+    text = Path(__file__).read_text(encoding="utf-8")
+    assert [one for one in doctor_findings.checks() if f'"{one}"' not in text] == []
+
+
+def test_the_page_holds_every_check() -> None:
+    assert doctor_findings.markdown() in DOCS.read_text(encoding="utf-8")
+
+
+def test_the_worst_comes_first_and_strangers_words_are_shown_plainly(known: Facts) -> None:
+    evil = Program(path="/bin/\x1b[2Jsmi", answer="fails", status=1, said="\x1b[31mboo")
+    case = Case(machine=machine(smi=evil, ninja=None, engine=Engine(state="absent")), known=known)
+    findings = doctor.judge(case)
+    assert [one.severity for one in findings] == ["error", "warning", "info"]
+    assert all("\x1b" not in one.so for one in findings)
+    answer = doctor.Answer(case=case, findings=findings)
+    assert answer.hindered
+    told = doctor_view.to_json(answer)
+    assert told["version"] == 1
+    assert {"id", "severity", "so", "will", "mend"} <= set(told["findings"][0])

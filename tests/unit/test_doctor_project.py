@@ -1,0 +1,206 @@
+"""What is read of projects' files: setup.py by its syntax tree, TOML, CMake, and files that are none of these."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from wheelmill import doctor_project, doctor_setup
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from wheelmill.doctor_facts import Project
+
+SETUP = """
+import os
+from setuptools import setup
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+
+os.environ["TORCH_CUDA_ARCH_LIST"] = "8.0;9.0+PTX"
+flags = ["-O3", f"-std=c++{17}", "-std=c++17"]
+setup(
+    name="op",
+    ext_modules=[
+        CUDAExtension(
+            "op._C",
+            ["csrc/op.cpp", "csrc/op.cu", "csrc/other.cu"],
+            extra_compile_args={"cxx": ["-std=gnu++2a"], "nvcc": ["-gencode", "arch=compute_80,code=sm_80"]},
+        )
+    ],
+    cmdclass={"build_ext": BuildExtension},
+    install_requires=["torch>=2", "numpy"],
+)
+"""
+CMAKE = """
+project(op LANGUAGES CXX CUDA)
+set(CMAKE_CXX_STANDARD 17)  # CMAKE_CXX_STANDARD 14
+target_compile_features(op PUBLIC cuda_std_14)
+set(CMAKE_CUDA_ARCHITECTURES 80 90a-real 90-virtual)
+set(CMAKE_CUDA_FLAGS "${CMAKE_CUDA_FLAGS} -gencode arch=compute_70,code=compute_70")
+"""
+
+
+def made(root: Path, **files: str | bytes) -> Project:
+    for name, content in files.items():
+        path = root / name.replace("__", "/").replace("_dot_", ".")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return doctor_project.read(root)
+
+
+def test_a_setup_py_is_read_and_not_run(tmp_path: Path) -> None:
+    found = made(
+        tmp_path, setup_dot_py=SETUP + "raise SystemExit(1)\n", csrc__op_dot_cpp="#include <torch/extension.h>"
+    )
+    assert found.imports_torch
+    assert found.cuda
+    assert found.collisions == (("csrc/op.cpp", "csrc/op.cu"),)
+    assert [(one.value, one.line) for one in found.standards] == [(17, 7), (20, 14)]
+    assert [one.sass for one in found.architectures] == [("80", "90"), ("80",)]
+    assert found.architectures[0].ptx == ("90",)
+    assert [one.text for one in found.dependencies] == ["torch>=2", "numpy"]
+    assert found.unstable == "csrc/op.cpp"
+    assert found.broken == ()
+
+
+def test_sources_of_a_glob_collide_too(tmp_path: Path) -> None:
+    text = "from glob import glob\nExtension('op', sources=glob('csrc/*.cpp') + glob('csrc/*.cu'))\n"
+    found = made(tmp_path, setup_dot_py=text, csrc__a_dot_cpp="", csrc__a_dot_cu="", csrc__b_dot_cu="")
+    assert found.collisions == (("csrc/a.cpp", "csrc/a.cu"),)
+
+
+def test_sources_of_two_extensions_do_not_collide(tmp_path: Path) -> None:
+    text = "CppExtension('a', ['a.cpp'])\nCUDAExtension('b', ['a.cu'])\n"
+    assert made(tmp_path, setup_dot_py=text).collisions == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "imports"),
+    [
+        ("import torch", True),
+        ("from torch.utils import cpp_extension", True),
+        ("if True:\n    import torch.utils", True),
+        ("try:\n    import torch\nexcept ImportError:\n    torch = None", False),
+        ("def later():\n    import torch", False),
+        ("import torchvision", False),
+        ("from . import torch", False),
+    ],
+)
+def test_only_an_import_that_always_runs_needs_torch(tmp_path: Path, text: str, *, imports: bool) -> None:
+    assert made(tmp_path, setup_dot_py=text).imports_torch is imports
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        ("import os, torch\nif torch.cuda.is_available() or os.getenv('FORCE_CUDA') == '1': pass", "FORCE_CUDA"),
+        ("import torch\ncuda = torch.cuda.is_available()", "torch.cuda.is_available()"),
+        ("import torch", None),
+    ],
+)
+def test_what_cuda_code_depends_on(tmp_path: Path, text: str, condition: str | None) -> None:
+    assert made(tmp_path, setup_dot_py=text).conditional == condition
+
+
+def test_cmake_files_are_read_without_their_comments(tmp_path: Path) -> None:
+    found = made(tmp_path, CMakeLists_dot_txt=CMAKE)
+    assert [(one.value, one.line) for one in found.standards] == [(17, 3), (14, 4)]
+    assert [(one.sass, one.ptx) for one in found.architectures] == [
+        (("80", "90a"), ("80", "90")),
+        ((), ("70",)),
+    ]
+    assert found.cuda
+
+
+def test_a_default_that_the_caller_may_replace_is_no_pin(tmp_path: Path) -> None:
+    text = "if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES 80)\nendif()\n"
+    assert made(tmp_path, CMakeLists_dot_txt=text).architectures == ()
+    text = "set(CMAKE_CUDA_ARCHITECTURES ${ARCHS})\nset_property(TARGET a PROPERTY CUDA_ARCHITECTURES native)\n"
+    assert made(tmp_path, CMakeLists_dot_txt=text).architectures == ()
+
+
+def test_pyproject_toml(tmp_path: Path) -> None:
+    text = (
+        '[build-system]\nrequires = ["setuptools", "torch"]\n[project]\nname = "op"\ndependencies = [\n"torch>=2",\n]\n'
+    )
+    found = made(tmp_path, pyproject_dot_toml=text)
+    assert found.requires == ("setuptools", "torch")
+    assert [(one.text, one.line) for one in found.dependencies] == [("torch>=2", 6)]
+    assert made(tmp_path, pyproject_dot_toml="[project]\nname = 1\ndependencies = 3\n").requires is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("setup_dot_py", "def broken(:\n", "setup.py:1 is not Python"),
+        ("setup_dot_py", b"x = '\xff'\n", "is not Python"),
+        ("setup_dot_py", b"x\0y", "is not Python"),
+        ("setup_dot_py", "(" * 5000, "is not Python"),
+        ("setup_dot_py", "-" * 200_000 + "1", "is not Python"),
+        ("pyproject_dot_toml", "[project\n", "is not TOML"),
+        ("pyproject_dot_toml", b"\xef\xbb\xbf[project]\n", "byte order mark"),
+        ("pyproject_dot_toml", b"\xff\xfe[\0p\0", "is not TOML"),
+        ("pyproject_dot_toml", "a = " + "[" * 20_000, "is not TOML"),
+    ],
+)
+def test_a_file_that_nobody_can_read_is_told_of(tmp_path: Path, name: str, content: str | bytes, words: str) -> None:
+    found = made(tmp_path, **{name: content})
+    ((_, what, _),) = found.broken
+    assert words in what
+
+
+def test_a_bom_before_a_setup_py_is_python(tmp_path: Path) -> None:
+    assert made(tmp_path, setup_dot_py=b"\xef\xbb\xbfimport torch\n").imports_torch
+
+
+def test_huge_files_links_and_folders_in_their_place(tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path)
+    (tmp_path / "setup.py").symlink_to("setup.py")
+    (tmp_path / "CMakeLists.txt").mkdir()
+    (tmp_path / "a.cu").symlink_to("/nonexistent")
+    found = made(tmp_path, pyproject_dot_toml="#" * (2 << 20))
+    assert [file for file, _, _ in found.broken] == ["setup.py"]
+    assert found.unread == ("pyproject.toml is larger than 1 MiB",)
+
+
+def test_other_projects_within_are_not_this_one(tmp_path: Path) -> None:
+    pin = "set(CMAKE_CXX_STANDARD 14)\n"
+    found = made(
+        tmp_path,
+        pyproject_dot_toml="",
+        sub__pyproject_dot_toml="",
+        sub__CMakeLists_dot_txt=pin,
+        csrc__third_party__CMakeLists_dot_txt=pin,
+        build__CMakeLists_dot_txt=pin,
+    )
+    assert found.standards == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "unstable"),
+    [
+        ("#include <torch/extension.h>", True),
+        ("  # include <ATen/ATen.h>", True),
+        ('#include "c10/cuda/CUDAGuard.h"', True),
+        ("#include <torch/csrc/stable/library.h>\n#include <torch/headeronly/util/Exception.h>", False),
+        ("// #include <torch/extension.h>", False),
+        ("#include <cuda_runtime.h>", False),
+    ],
+)
+def test_only_torchs_stable_headers_are_stable(tmp_path: Path, text: str, *, unstable: bool) -> None:
+    assert bool(made(tmp_path, op_dot_cu=text).unstable) is unstable
+
+
+@pytest.mark.parametrize(
+    ("text", "targets"),
+    [
+        ("-gencode=arch=compute_80,code=sm_80", (("80",), ())),
+        ("arch=compute_90a,code=[sm_90a,compute_90a]", (("90a",), ("90a",))),
+        ("-arch=sm_75", (("75",), ("75",))),
+        ("arch=compute_80,code=compute_80", ((), ("80",))),
+    ],
+)
+def test_nvccs_flags(text: str, targets: tuple[tuple[str, ...], tuple[str, ...]]) -> None:
+    assert doctor_setup.targets(text) == targets
