@@ -8,7 +8,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 # Of cu130 one list for all tests, so that what one has built the store has for the next.
-SM = {"cu130": ["9.0+PTX", "9.0a"], "cu132": ["8.0", "9.0+PTX", "9.0a"]} | {
+SM = {"cu130": ["9.0+PTX", "9.0a"], "cu132": ["8.0+PTX"]} | {
     cuda: ["5.0", "9.0", "9.0a"] for cuda in ("cu121", "cu124")
 }
 

@@ -55,6 +55,17 @@ struct alignas(16) Fragment {
   T at[16 / sizeof(T)];
 };
 
+/// One load of 16 bytes by its type. Of a struct's copy the compiler of CUDA 12.4 makes one load or
+/// several, not the same in every run.
+__device__ inline Fragment<float> load_fragment(const float* from) {
+  const float4 v = *reinterpret_cast<const float4*>(from);
+  return {{v.x, v.y, v.z, v.w}};
+}
+__device__ inline Fragment<double> load_fragment(const double* from) {
+  const double2 v = *reinterpret_cast<const double2*>(from);
+  return {{v.x, v.y}};
+}
+
 /// One tile of the product a block. Each thread sums WarpM / LanesM × WarpN / LanesN elements in
 /// registers, as vectors of 16 bytes that stand a warp's lanes apart; for each k it loads a row and
 /// a column of them from shared memory, those of the next k while it multiplies those at hand.
@@ -107,13 +118,13 @@ __global__ void __launch_bounds__(Shape::threads, Shape::Blocks)
   const auto load_fragments = [&](int to, const T* stage, int k) {
 #pragma unroll
     for (int i = 0; i < vectors_m; ++i) {
-      fragment_a[to][i] = *reinterpret_cast<const Fragment<T>*>(stage + k * pitch_a + row_m +
-                                                                i * Shape::LanesM * vector);
+      fragment_a[to][i] =
+          load_fragment(stage + k * pitch_a + row_m + i * Shape::LanesM * vector);
     }
 #pragma unroll
     for (int i = 0; i < vectors_n; ++i) {
-      fragment_b[to][i] = *reinterpret_cast<const Fragment<T>*>(
-          stage + depth * pitch_a + k * pitch_b + row_n + i * Shape::LanesN * vector);
+      fragment_b[to][i] = load_fragment(stage + depth * pitch_a + k * pitch_b + row_n +
+                                        i * Shape::LanesN * vector);
     }
   };
 
