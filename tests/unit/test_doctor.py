@@ -57,7 +57,9 @@ FILES = TorchFiles(
 )
 SOUND = Machine(
     env=ENV,
-    python=Interpreter(executable="/env/bin/python", include="/inc", headers=True, tools={"setuptools": "81.0.0"}),
+    python=Interpreter(
+        executable="/env/bin/python", include="/inc", headers=True, tools={"pip": "26.0", "setuptools": "81.0.0"}
+    ),
     torch=FILES,
     smi=Program(path="/usr/bin/nvidia-smi", answer="works", status=0),
     toolkits=Toolkits(nvccs=(NVCC,), home=CUDA, origin="PATH", chosen=NVCC),
@@ -116,7 +118,7 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
             "error",
             "'ImportError: libcudart.so.13",
         ),
-        ({"torch": replace(FILES, absent=("triton",))}, "torch-requirements", "warning", "pip install triton"),
+        ({"torch": replace(FILES, absent=("triton",))}, "torch-requirements", "warning", "pip install 'torch==2.11.0'"),
         ({"torch": replace(FILES, absent=("typing-extensions",))}, "torch-requirements", "error", "typing-extensions"),
         ({"torch": replace(FILES, unreadable=("a.so", "cut"))}, "torch-files", "error", "a.so of torch"),
         (
@@ -264,7 +266,9 @@ def test_machines(
 
 
 PINNED = Standard(text="-std=c++17", file="setup.py", line=3, value=17)
+OF_CMAKE = replace(PINNED, text="CMAKE_CXX_STANDARD 17", file="CMakeLists.txt")
 ARCHS = Architectures(text="arch=compute_80,code=sm_80", file="setup.py", line=4, sass=("80",))
+IN_CMAKE = replace(ARCHS, file="CMakeLists.txt", variable="CMAKE_CUDA_ARCHITECTURES")
 
 
 @pytest.mark.parametrize(
@@ -274,20 +278,44 @@ ARCHS = Architectures(text="arch=compute_80,code=sm_80", file="setup.py", line=4
         ({"broken": (("setup.py", "setup.py:1 is not Python", "stops"),)}, "project-unreadable", "error", "setup.py:1"),
         ({"unread": ("too large",)}, "project-unread", "warning", "too large"),
         ({"collisions": (("a/op.cpp", "a/op.cu"),)}, "sources-collide", "error", "git mv a/op.cu a/op_cuda.cu"),
+        ({"collisions": (("a.cpp", "a.cu"),), "guessed": True}, "sources-collide", "warning", "if they are of one"),
         ({"standards": (replace(PINNED, value=14),)}, "standard-pinned", "error", "needs C++17"),
         ({"standards": (PINNED,)}, "standard-ageing", "info", "C++20"),
+        ({"standards": (PINNED, replace(PINNED, line=9))}, "standard-ageing", "info", "setup.py (lines 3, 9) pins"),
+        ({"standards": (replace(PINNED, value=14, sure=False),)}, "standard-pinned", "warning", "under a condition"),
+        (
+            {"standards": (replace(OF_CMAKE, value=14),)},
+            "standard-pinned",
+            "error",
+            "ask for C++17 in CMakeLists.txt:3",
+        ),
+        ({"standards": (replace(OF_CMAKE, value=14, aside=True),)}, "standard-pinned", "info", "CMakeLists.txt:3"),
+        ({"standards": (replace(OF_CMAKE, aside=True),)}, "standard-ageing", None, ""),
         ({"architectures": (replace(ARCHS, sass=("90",)),)}, "architectures-pinned", "warning", "setup.py:4"),
         ({"architectures": (ARCHS,)}, "architectures-gpu", "error", "H200"),
         ({"architectures": (ARCHS, replace(ARCHS, line=5, sass=("90",)))}, "architectures-gpu", None, ""),
         ({"architectures": (replace(ARCHS, sass=("70",)),)}, "architectures-toolkit", "error", "(70)"),
+        ({"architectures": (replace(ARCHS, sass=("70",), sure=False),)}, "architectures-toolkit", None, ""),
+        (
+            {"architectures": (ARCHS, replace(ARCHS, line=6, text="b"))},
+            "architectures-gpu",
+            "error",
+            "these flags from",
+        ),
+        ({"architectures": (replace(ARCHS, aside=True),)}, "architectures-gpu", "info", "H200"),
+        ({"architectures": (IN_CMAKE,)}, "architectures-gpu", "error", "export CUDAARCHS='90-real'"),
         ({"imports_torch": True}, "requires-torch", "error", "--no-build-isolation /src"),
         ({"imports_torch": True, "requires": ("setuptools",)}, "requires-torch", "error", "No module named 'torch'"),
         ({"requires": ("wheel",)}, "requires-setuptools", "error", "setuptools.build_meta"),
         ({"requires": ("wheel",), "backend": "hatchling.build"}, "requires-setuptools", None, ""),
-        ({"imports_torch": True, "requires": ("setuptools", "torch")}, "requires-ninja", "warning", "ninja"),
+        ({"imports_torch": None}, "requires-torch", "warning", "where a condition holds"),
+        ({"files": ("setup.py",), "imports_torch": True}, "requires-torch", "error", "no pyproject.toml"),
+        ({"imports_torch": True}, "requires-torch", "error", "printf '%s\\n' '[build-system]' 'requires = ["),
+        ({"ninja": True, "requires": ("setuptools", "torch")}, "requires-ninja", "warning", "ninja"),
+        ({"imports_torch": True, "requires": ("setuptools", "torch")}, "requires-ninja", None, ""),
         ({"requires": ("setuptools", "torch>=2.4")}, "isolation-torch", "warning", "torch==2.11.0"),
         ({"requires": ("setuptools", "torch==2.11.0")}, "isolation-torch", None, ""),
-        ({"requires": ("setuptools", "torch==2.6.*")}, "isolation-torch", "warning", "--no-build-isolation"),
+        ({"requires": ("setuptools", "torch==2.6.*")}, "isolation-torch", "warning", "pip install 'torch==2.6.*'"),
         ({"dependencies": (Stated(text="torch>=2", file="a", line=1),)}, "torch-unpinned", "warning", "torch==2.11.*"),
         ({"dependencies": (Stated(text="torch", file="a", line=1),), "unstable": None}, "torch-unpinned", None, ""),
         ({"dependencies": (Stated(text="not a / requirement", file="a", line=1),)}, "torch-unpinned", None, ""),
@@ -356,21 +384,84 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
 
 def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Finding]]) -> None:
     hidden: dict[str, Any] = {"env": {"gpus": ()}}
-    assert judged(project=PROJECT, **hidden)["arch-list-unset"].severity == "error"
-    asking = replace(PROJECT, conditional="FORCE_CUDA")
+    assert judged(project=PROJECT, **hidden)["arch-list-unset"].severity == "warning"
+    sure = replace(PROJECT, certain=True)
+    assert judged(project=sure, **hidden)["arch-list-unset"].severity == "error"
+    assert judged(project=replace(sure, architectures=(ARCHS,)), **hidden)["arch-list-unset"].severity == "warning"
+    asking = replace(sure, conditional="FORCE_CUDA")
     assert judged(project=asking, **hidden)["arch-list-unset"].severity == "warning"
     assert judged(project=asking, **hidden)["cuda-conditional"].mend == "export FORCE_CUDA=1"
     assert "cuda-conditional" not in judged(project=asking)
     assert "cuda-conditional" not in judged(project=asking, system={"forced": True}, **hidden)
+    deaf = judged(project=replace(asking, conditional="torch.cuda.is_available()"), system={"forced": True}, **hidden)
+    assert "build where a GPU is seen" in deaf["cuda-conditional"].mend
 
 
 def test_commands_can_be_pasted(judged: Callable[..., dict[str, Finding]]) -> None:
-    spaced: dict[str, Any] = {"python": {"executable": "/my env/bin/python", "tools": {}}}
+    spaced: dict[str, Any] = {"python": {"executable": "/my env/bin/python", "tools": {"pip": "26.0"}}}
     assert judged(**spaced)["setuptools-absent"].mend.startswith("'/my env/bin/python' -m pip")
     project = replace(PROJECT, root="/a b", imports_torch=True)
     assert "--no-build-isolation '/a b'," in judged(project=project)["requires-torch"].mend
     kits = {"nvccs": (replace(NVCC, home="/cuda 13"),), "chosen": replace(NVCC, release="12.8")}
     assert judged(toolkits=kits)["nvcc-major"].mend == "export CUDA_HOME='/cuda 13' PATH='/cuda 13/bin':$PATH"
+
+
+def test_commands_are_for_the_installer_that_is_there(judged: Callable[..., dict[str, Finding]]) -> None:
+    without = judged(ninja=None, python={"tools": {"pip": None}})
+    assert without["ninja-absent"].mend == "uv pip install --python /env/bin/python ninja"
+    managed = judged(ninja=None, python={"managed": True})
+    assert managed["ninja-absent"].mend == "/env/bin/python -m venv .venv && .venv/bin/python -m pip install ninja"
+
+
+@pytest.mark.parametrize(
+    ("torch", "source", "command"),
+    [
+        (TORCH, "PyPI", "install --force-reinstall 'torch==2.11.0'"),
+        (TORCH, "PyTorch's own index", "'torch==2.11.0' --index-url https://download.pytorch.org/whl/cu130"),
+        (
+            Torch(version="2.13.0.dev20261001+cu132", cuda="13.2", origin="pytorch"),
+            "PyTorch's own index",
+            "'torch==2.13.0.dev20261001' --pre --index-url https://download.pytorch.org/whl/nightly/cu132",
+        ),
+        (Torch(version="2.12.0a0+gitdead", cuda="13.0", origin="other"), "a checkout", "build torch 2.12.0a0+gitdead"),
+        (Torch(version="2.11.0", cuda="13.0", origin="conda"), "conda", "conda install"),
+        (Torch(version="2.11.0+rocm7.0", cuda="rocm", origin="pytorch"), "PyTorch's own index", "/whl/rocm7.0"),
+    ],
+)
+def test_torch_is_mended_by_the_one_that_is_there(
+    judged: Callable[..., dict[str, Finding]], torch: Torch, source: str, command: str
+) -> None:
+    files = replace(FILES, source=source, lacking={"libfoo.so.1": "libtorch_python.so"})
+    assert command in judged(env={"torch": torch}, torch=files)["torch-libraries"].mend
+
+
+def test_a_package_is_built_again_without_its_torch(judged: Callable[..., dict[str, Finding]]) -> None:
+    for change in ({"missing": ("_ZN2at3fooE",)}, {"sass": ("70",), "ptx": ()}):
+        package = Package(name="op", version="1", libraries=(replace(LIBRARY, **change),))
+        (found,) = judged(package=package).values()
+        assert " --no-deps " in found.mend
+
+
+def test_a_driver_of_an_older_cuda_gets_a_torch_that_it_serves(judged: Callable[..., dict[str, Finding]]) -> None:
+    none = Torch(version=None)
+    assert judged(env={"torch": none})["torch-absent"].mend == "/env/bin/python -m pip install torch"
+    old = judged(env={"torch": none, "driver": Driver(version="550.54", cuda="12.4")})
+    assert "--index-url https://download.pytorch.org/whl/cu12" in old["torch-absent"].mend
+
+
+def test_another_minor_is_mended_by_the_very_minor(judged: Callable[..., dict[str, Finding]]) -> None:
+    other = replace(NVCC, release="13.2", home="/usr/local/cuda-13.2")
+    kits = {"nvccs": (other, replace(NVCC, release="13.1")), "chosen": other}
+    assert "install CUDA 13.0" in judged(toolkits=kits)["nvcc-minor"].mend
+    kits["nvccs"] = (other, NVCC)
+    assert judged(toolkits=kits)["nvcc-minor"].mend.startswith(f"export CUDA_HOME={CUDA} ")
+
+
+def test_setuptools_of_a_build_of_its_own(judged: Callable[..., dict[str, Finding]]) -> None:
+    without = {"tools": {"pip": "26.0"}}
+    assert judged(project=PROJECT, python=without)["setuptools-absent"].severity == "error"
+    own = replace(PROJECT, requires=("setuptools", "torch"))
+    assert judged(project=own, python=without)["setuptools-absent"].severity == "warning"
 
 
 def test_a_driver_that_hangs_is_the_only_word_on_it(judged: Callable[..., dict[str, Finding]]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,6 +72,110 @@ def test_sources_of_a_glob_collide_too(tmp_path: Path) -> None:
     assert found.collisions == (("csrc/a.cpp", "csrc/a.cu"),)
 
 
+CHOOSES = """
+import os, sys, torch
+from torch.utils.cpp_extension import BuildExtension, CUDAExtension
+flags = {"cxx": []}
+if torch.__version__ < "2":
+    flags["cxx"] = ["-std=c++14"]
+else:
+    flags["cxx"] = ["-std=c++17"]
+if sys.platform == "win32":
+    flags["cxx"] += ["-std=c++11"]
+if torch.version.hip:
+    flags["nvcc"] = ["-std=c++11"]
+elif CUDA >= 13:
+    flags["nvcc"] = ["-gencode", "arch=compute_103,code=sm_103"]
+os.environ["TORCH_CUDA_ARCH_LIST"] = ""
+"""
+
+
+def test_of_what_a_condition_chooses_a_new_torch_gets_the_newest(tmp_path: Path) -> None:
+    found = made(tmp_path, setup_dot_py=CHOOSES)
+    assert [(one.value, one.sure) for one in found.standards] == [(17, False)]
+    assert [(one.sass, one.sure) for one in found.architectures] == [(("103",), False)]
+
+
+def test_flags_of_extensions_without_torch_are_their_own(tmp_path: Path) -> None:
+    text = """
+from setuptools import Extension, setup
+from torch.utils import cpp_extension
+class Numpy(Extension):
+    pass
+old = ["-std=c++11"]
+setup(ext_modules=[
+    Extension("a", ["a.cpp"], extra_compile_args=old),
+    Numpy("b", ["b.cpp"], extra_compile_args=["-std=c++14"]),
+    %s
+])
+"""
+    torch = 'cpp_extension.CppExtension("c", ["c.cpp"], extra_compile_args=%s)'
+    assert made(tmp_path, setup_dot_py=text % (torch % "[]")).standards == ()
+    (found,) = made(tmp_path, setup_dot_py=text % (torch % "old")).standards
+    assert found.value == 11
+    assert [one.value for one in made(tmp_path, setup_dot_py=text % "").standards] == [11, 14]
+
+
+@pytest.mark.parametrize(
+    ("text", "ninja", "certain"),
+    [
+        ("from torch.utils.cpp_extension import BuildExtension, CUDAExtension\nCUDAExtension('a', [])", True, True),
+        ("from torch.utils import cpp_extension as c\nc.BuildExtension, c.CUDAExtension('a', [])", True, True),
+        ("import torch.utils.cpp_extension as c\nc.BuildExtension.with_options(use_ninja=False)", False, False),
+        ("import torch\nclass BuildExtension(build_ext): pass\nExtension('a', [])", False, False),
+        ("import torch.utils.cpp_extension as c\nif C: c.CUDAExtension('a', [])\nc.BuildExtension", True, False),
+    ],
+)
+def test_whose_build_it_is(tmp_path: Path, text: str, *, ninja: bool, certain: bool) -> None:
+    found = made(tmp_path, setup_dot_py=text)
+    assert (found.ninja, found.certain) == (ninja, certain)
+
+
+def test_requirements_in_a_variable(tmp_path: Path) -> None:
+    text = "needed = [\n'torch>=1.13',\n]\nsetup(install_requires=needed)\n"
+    (found,) = made(tmp_path, setup_dot_py=text).dependencies
+    assert (found.text, found.line) == ("torch>=1.13", 2)
+
+
+def test_sources_that_are_not_listed_may_collide(tmp_path: Path) -> None:
+    text = "CUDAExtension('a', sources=every())\n"
+    found = made(tmp_path, setup_dot_py=text, a_dot_cpp="", a_dot_cu="")
+    assert found.collisions == (("a.cpp", "a.cu"),)
+    assert found.guessed
+    outside = made(tmp_path, setup_dot_py="CppExtension('a', glob('../x/*.cpp') + glob('**.cpp'))\n")
+    assert outside.broken == ()
+
+
+def test_cmake_files_that_no_build_by_pip_reads(tmp_path: Path) -> None:
+    pin = "set(CMAKE_CXX_STANDARD 14)\n"
+    assert made(tmp_path, CMakeLists_dot_txt=pin).standards[0].aside is False
+    assert made(tmp_path, CMakeLists_dot_txt=pin, setup_dot_py="import torch").standards[0].aside is True
+    called = "subprocess.check_call(['cmake', '.'])"
+    assert made(tmp_path, CMakeLists_dot_txt=pin, setup_dot_py=called).standards[0].aside is False
+
+
+def test_others_code_within(tmp_path: Path) -> None:
+    (tmp_path / ".gitmodules").write_text('[submodule "x"]\n\tpath = csrc/theirs\n', encoding="utf-8")
+    header = "#include <torch/extension.h>"
+    found = made(
+        tmp_path,
+        pyproject_dot_toml="",
+        csrc__theirs__a_dot_cu=header,
+        csrc__cutlass__include__b_dot_h=header,
+        csrc__cutlass__c_dot_cu=header,
+    )
+    assert found.unstable is None
+    assert not found.cuda
+    assert made(tmp_path / "2", csrc__cutlass__own_dot_cu=header).unstable == "csrc/cutlass/own.cu"
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    for name in ("setup.py", "a.cu"):
+        os.mkfifo(tmp_path / name)
+    found = doctor_project.read(tmp_path)
+    assert [file for file, _, _ in found.broken] == ["setup.py"]
+
+
 def test_sources_of_two_extensions_do_not_collide(tmp_path: Path) -> None:
     text = "CppExtension('a', ['a.cpp'])\nCUDAExtension('b', ['a.cu'])\n"
     assert made(tmp_path, setup_dot_py=text).collisions == ()
@@ -84,11 +189,16 @@ def test_sources_of_two_extensions_do_not_collide(tmp_path: Path) -> None:
         ("if True:\n    import torch.utils", True),
         ("try:\n    import torch\nexcept ImportError:\n    torch = None", False),
         ("def later():\n    import torch", False),
+        ("def now():\n    import torch\nsetup(ext_modules=now())", True),
+        ("def now():\n    import torch\nsetup(ext_modules=now() if CUDA else [])", None),
+        ("if CUDA:\n    import torch", None),
+        ("if __name__ == '__main__':\n    import torch", True),
+        ("later = lambda: now()\ndef now():\n    import torch", False),
         ("import torchvision", False),
         ("from . import torch", False),
     ],
 )
-def test_only_an_import_that_always_runs_needs_torch(tmp_path: Path, text: str, *, imports: bool) -> None:
+def test_only_an_import_that_always_runs_needs_torch(tmp_path: Path, text: str, *, imports: bool | None) -> None:
     assert made(tmp_path, setup_dot_py=text).imports_torch is imports
 
 
@@ -97,6 +207,8 @@ def test_only_an_import_that_always_runs_needs_torch(tmp_path: Path, text: str, 
     [
         ("import os, torch\nif torch.cuda.is_available() or os.getenv('FORCE_CUDA') == '1': pass", "FORCE_CUDA"),
         ("import torch\ncuda = torch.cuda.is_available()", "torch.cuda.is_available()"),
+        ("import torch\nif not torch.cuda.is_available():\n    raise SystemExit(1)", "torch.cuda.is_available()"),
+        ("import torch\nif torch.cuda.is_available():\n    half = torch.cuda.is_bf16_supported()", None),
         ("import torch", None),
     ],
 )
@@ -106,7 +218,8 @@ def test_what_cuda_code_depends_on(tmp_path: Path, text: str, condition: str | N
 
 def test_cmake_files_are_read_without_their_comments(tmp_path: Path) -> None:
     found = made(tmp_path, CMakeLists_dot_txt=CMAKE)
-    assert [(one.value, one.line) for one in found.standards] == [(17, 3), (14, 4)]
+    # What cxx_std_14 and its like ask for is the least, and no pin.
+    assert [(one.value, one.line) for one in found.standards] == [(17, 3)]
     assert [(one.sass, one.ptx) for one in found.architectures] == [
         (("80", "90a"), ("80", "90")),
         ((), ("70",)),
@@ -200,6 +313,7 @@ def test_only_torchs_stable_headers_are_stable(tmp_path: Path, text: str, *, uns
         ("arch=compute_90a,code=[sm_90a,compute_90a]", (("90a",), ("90a",))),
         ("-arch=sm_75", (("75",), ("75",))),
         ("arch=compute_80,code=compute_80", ((), ("80",))),
+        ("-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90,code=sm_90", (("80", "90"), ())),
     ],
 )
 def test_nvccs_flags(text: str, targets: tuple[tuple[str, ...], tuple[str, ...]]) -> None:

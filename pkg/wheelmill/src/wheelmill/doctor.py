@@ -12,6 +12,7 @@ from wheelmill import (
     doctor_project,
     doctor_rules,
     doctor_rules_cuda,
+    doctor_rules_package,
     doctor_rules_project,
 )
 from wheelmill.doctor_case import Case
@@ -34,7 +35,7 @@ GROUPS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     doctor_rules.system,
     doctor_rules.containers,
     doctor_rules_project.project,
-    doctor_rules_project.package,
+    doctor_rules_package.package,
 )
 BUILDS = frozenset({"toolkit", "compiler", "tools"})
 

@@ -50,6 +50,18 @@ class Case:
         return shlex.quote(self.machine.python.executable)
 
     @property
+    def pip(self) -> str:
+        """The command that installs distributions for the interpreter: its own pip, else uv."""
+        mine = self.machine.python
+        if mine.managed:  # pip refuses to change a Python that the system's installer owns (PEP 668)
+            return f"{self.python} -m venv .venv && .venv/bin/python -m pip install"
+        return f"{self.python} -m pip install" if mine.tools.get("pip") else f"uv pip install --python {self.python}"
+
+    @property
+    def words(self) -> dict[str, str]:
+        return {"python": self.python, "pip": self.pip}
+
+    @property
     def capabilities(self) -> tuple[str, ...]:
         """The compute capabilities of the GPUs here, each once."""
         found = {gpu.capability for gpu in self.machine.env.gpus or () if gpu.capability}
@@ -86,13 +98,16 @@ class Case:
             return {"compiler": "install g++ with the system's package manager"}.get(what, "install Python's headers")
         return row[what].format(minor=minor, digits=minor.replace(".", ""))
 
-    def use(self, wanted: str | None, *, but: Nvcc | None = None) -> str:
-        """The command that has a build take a toolkit of CUDA `wanted` (None: any that works), or gets one."""
+    def use(self, wanted: str | None, *, but: Nvcc | None = None, exact: bool = False) -> str:
+        """The command that has a build take a toolkit of CUDA `wanted` (None: any that works), or gets one.
+
+        One of the same major serves where it need not be `exact`.
+        """
         usable = [one for one in self.machine.toolkits.nvccs if one.release and one.headers and one != but]
         major = wanted.partition(".")[0] if wanted else None
         same = [one for one in usable if wanted is None or one.release == wanted]
         near = [one for one in usable if one.release and one.release.partition(".")[0] == major]
-        for one in same or near:
+        for one in same or (() if exact else near):
             return exported(one.home)
         newest = list(self.known.torch.values())[-1]
         release = wanted or self.known.cuda[newest.pypi or newest.cuda[-1]].minor
@@ -109,7 +124,24 @@ class Case:
     def torch_for(self, cuda: str | None) -> str:
         """The command that installs a torch of that CUDA tag, or of PyPI's."""
         where = f" --index-url {self.index(cuda)}" if cuda else ""
-        return f"{self.python} -m pip install --force-reinstall torch{where}"
+        return f"{self.pip} --force-reinstall torch{where}"
+
+    def this_torch(self, options: str = "") -> str:
+        """The command that installs the torch that is there once more, and what it requires."""
+        torch, files = self.torch, self.machine.torch
+        if torch is None:
+            return f"{self.pip} {options}torch"
+        if torch.origin == "conda":
+            return "conda install --force-reinstall pytorch"
+        if torch.origin == "other":
+            return f"build torch {torch.version} again, or take PyTorch's own: {self.pip} --force-reinstall torch"
+        variant = torch.parsed.local
+        where = ""
+        if variant and not torch.final:
+            where = f" --pre --index-url {self.index('nightly/' + variant)}"
+        elif variant and not (files and files.source == "PyPI"):
+            where = f" --index-url {self.index(variant)}"
+        return f"{self.pip} {options}'torch=={public(torch)}'{where}"
 
 
 def exported(home: str) -> str:
@@ -141,9 +173,9 @@ def _parts(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", text))
 
 
-def pin(torch: Torch | None) -> str:
-    """`==2.11.*` of a torch that is there."""
-    return f"=={torch.minor}.*" if torch else "==2.X.*"
+def pin(case: Case) -> str:
+    """`==2.11.*` of the torch that is there, else of the newest."""
+    return f"=={case.torch.minor if case.torch else list(case.known.torch)[-1]}.*"
 
 
 def public(torch: Torch) -> str:

@@ -28,12 +28,15 @@ class Program:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interpreter:
-    """The asked Python's parts. `conda` is the conda environment that it is of; `tools` are versions of packages."""
+    """The asked Python's parts. `conda` is the conda environment that it is of; `tools` are versions of packages;
+    `managed` is one that the system's installer owns, and pip may not change.
+    """
 
     executable: str
     include: str
     headers: bool
     conda: str | None = None
+    managed: bool = False
     tools: Mapping[str, str | None] = field(default_factory=dict)
 
 
@@ -152,11 +155,16 @@ class Machine:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stated:
-    """Something that a file of the project says, and where."""
+    """Something that a file of the project says, and where.
+
+    It is not `sure` where a condition decides whether it counts, and `aside` in a file that no build by pip reads.
+    """
 
     text: str
     file: str
     line: int
+    sure: bool = True
+    aside: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,9 +185,11 @@ class Architectures(Stated):
 class Project:
     """What a project's files say. `broken` are (file, what, what will happen), `unread` what was left out.
 
-    `collisions` are pairs of sources with one object. `requires` is None without a build-system table. `unstable` is
-    a source that includes torch's C++ API, `cuda` whether something of it is compiled by nvcc, and `conditional` what
-    decides whether it is.
+    `collisions` are pairs of sources with one object, `guessed` whether they may be of different extensions.
+    `requires` is None without a build-system table. `unstable` is a source that includes torch's C++ API, `cuda`
+    whether something of it is compiled by nvcc, `certain` whether torch's own build compiles it in any case, and
+    `conditional` what decides it. `imports_torch` is None where a condition decides whether setup.py does; `ninja` is
+    whether torch's own build compiles, and uses ninja where there is one.
     """
 
     root: str
@@ -187,8 +197,10 @@ class Project:
     broken: tuple[tuple[str, str, str], ...] = ()
     unread: tuple[str, ...] = ()
     setup: bool = False
-    imports_torch: bool = False
+    imports_torch: bool | None = False
     cuda: bool = False
+    certain: bool = False
+    ninja: bool = False
     conditional: str | None = None
     unstable: str | None = None
     backend: str | None = None
@@ -197,6 +209,7 @@ class Project:
     standards: tuple[Standard, ...] = ()
     architectures: tuple[Architectures, ...] = ()
     collisions: tuple[tuple[str, str], ...] = ()
+    guessed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -69,7 +69,9 @@ def _with_abi(env: Environment, known: Facts) -> Environment:
 
 
 def _interpreter(told: Mapping[str, Any]) -> Interpreter:
-    return Interpreter(**{name: told[name] for name in ("executable", "include", "headers", "conda", "tools")})
+    return Interpreter(
+        **{name: told[name] for name in ("executable", "include", "headers", "conda", "managed", "tools")}
+    )
 
 
 @contextlib.contextmanager

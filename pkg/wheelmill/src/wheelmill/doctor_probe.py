@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-TOOLS = ("setuptools", "ninja", "wheel", "cmake", "numpy")
+TOOLS = ("pip", "setuptools", "ninja", "wheel", "cmake", "numpy")
 LIBRARIES = 500
 
 
@@ -103,6 +103,8 @@ def beside(found: Any) -> list[Path]:
             spec = importlib.util.find_spec(name)
         except (ImportError, ValueError):
             continue
+        if spec and (spec.origin or "").endswith(".so"):
+            files.append(Path(str(spec.origin)))
         for folder in (spec.submodule_search_locations or ()) if spec else ():
             files += Path(folder).rglob("*.so")
     return files
@@ -116,6 +118,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         "headers": (include / "Python.h").is_file(),
         "conda": next((one for one in (sys.prefix, sys.base_prefix) if Path(one, "conda-meta").is_dir()), None),
         "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+        "managed": sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
         "tools": {name: version(name) for name in TOOLS},
         "torch": torch(),
         "package": package(job["package"]) if job["package"] else None,

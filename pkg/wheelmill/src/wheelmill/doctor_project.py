@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import sys
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,18 +25,23 @@ else:
 
 SIZE = 1 << 20
 FILES, FOLDERS = 5000, 5000
-# Folders of others' code, and at the root those that no wheel is built of.
-OTHERS = frozenset({"third_party", "3rdparty", "extern", "external", "vendor", "node_modules"})
+# Folders of others' code, libraries that lie anywhere with their `include`, and at the root what no wheel is built of.
+OTHERS = frozenset({"third_party", "third-party", "3rdparty", "extern", "external", "vendor", "submodules"})
+OTHERS |= {"subprojects", "node_modules"}
+LIBRARIES = frozenset({"cutlass", "composable_kernel", "pybind11"})
+MODULE = re.compile(r"^\s*path\s*=\s*(\S+)\s*$", re.MULTILINE)
 ASIDE = frozenset({"tests", "test", "benchmarks", "benchmark", "docs", "examples", "env"})
 HEAD = 1 << 16
 HEADERS = (".h", ".hpp", ".cuh", ".hh")
 # Of torch's headers only these have a stable ABI.
 STABLE = re.compile(r"torch/(csrc/(stable|inductor/aoti_torch)|headeronly)/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|ATen|c10)/[^>"\n]+)[>"]', re.MULTILINE)
-CMAKE_STANDARD = re.compile(r"\b((?:CMAKE_)?(?:CXX|CUDA)_STANDARD)\s+\"?(\d\w)\b|\b(?:cxx|cuda)_std_(\d\w)\b")
+# cxx_std_17 is none: a feature raises what a compiler does by itself, and never lowers it.
+CMAKE_STANDARD = re.compile(r"\b((?:CMAKE_)?(?:CXX|CUDA)_STANDARD)\s+\"?(\d\w)\b")
 CMAKE_TARGETS = re.compile(r"\b((?:CMAKE_)?CUDA_ARCHITECTURES|TORCH_CUDA_ARCH_LIST)\s+\"?([\d.][^)\"$]*)")
 GUARD = r"\bif\s*\(\s*NOT\s+(?:DEFINED\s+)?\"?(?:\$\{)?%s\b"
 LONGEST = 120
+CMAKES = ("scikit_build_core", "py_build_cmake", "skbuild")
 
 
 @dataclass(slots=True)
@@ -55,20 +61,19 @@ def read(root: Path) -> Project:
     found = _Found()
     names = list(_files(root, found))
     setup = _setup(root, found) if "setup.py" in names else None
+    told = setup or doctor_setup.Setup()
     if "pyproject.toml" in names:
         _pyproject(root, found)
     for name in names:
         if name.rpartition("/")[2] == "CMakeLists.txt" or name.endswith(".cmake"):
             _cmake(root, name, found)
     sources = [name for name in names if name.endswith(COMPILED)]
-    sets = setup.extensions if setup else []
-    collide = [pair for one in sets for pair in doctor_setup.collisions(one)]
-    if setup is not None and setup.computed and not collide:
+    collide = [pair for one in told.extensions for pair in doctor_setup.collisions(one)]
+    guessed = told.computed and not collide
+    if guessed:
         collide = list(doctor_setup.collisions(sources))
-    if setup is not None:
-        found.standards += setup.standards
-        found.architectures += setup.architectures
-        found.dependencies += setup.install_requires
+    aside = setup is not None and not told.cmake and not (found.backend or "").startswith(CMAKES)
+    named = [one for extension in told.extensions for one in extension if one in sources]
     return Project(
         root=str(root),
         files=tuple(
@@ -77,16 +82,21 @@ def read(root: Path) -> Project:
         broken=tuple(found.broken),
         unread=tuple(found.unread),
         setup=setup is not None,
-        imports_torch=bool(setup and setup.imports_torch),
-        cuda=bool(setup and setup.cuda) or found.cuda or any(name.endswith(".cu") for name in sources),
-        conditional=setup.conditional if setup else None,
-        unstable=_unstable(root, names),
+        imports_torch=told.imports_torch,
+        certain=told.certain and told.builder,
+        ninja=told.builder and told.ninja,
+        cuda=told.cuda or found.cuda or any(name.endswith(".cu") for name in sources),
+        conditional=told.conditional,
+        unstable=_unstable(root, [*named, *names]),
         backend=found.backend,
         requires=found.requires,
-        dependencies=tuple(found.dependencies),
-        standards=tuple(dict.fromkeys(found.standards)),
-        architectures=tuple(dict.fromkeys(found.architectures)),
+        dependencies=(*found.dependencies, *told.install_requires),
+        standards=tuple(dict.fromkeys([*told.standards, *(replace(one, aside=aside) for one in found.standards)])),
+        architectures=tuple(
+            dict.fromkeys([*told.architectures, *(replace(one, aside=aside) for one in found.architectures)])
+        ),
         collisions=tuple(dict.fromkeys(collide)),
+        guessed=guessed,
     )
 
 
@@ -97,9 +107,14 @@ def _files(root: Path, found: _Found) -> Iterator[str]:
         found.unread.append(f"{error.filename} cannot be listed: {error.strerror}")
 
     count = 0
+    modules = _modules(root)
     for visited, (folder, folders, files) in enumerate(os.walk(root, onerror=refused), 1):
         at_root = Path(folder) == root
-        folders[:] = sorted(name for name in folders if _own(Path(folder) / name, at_root=at_root))
+        folders[:] = sorted(
+            name
+            for name in folders
+            if _own(Path(folder) / name, at_root=at_root) and Path(folder, name).relative_to(root) not in modules
+        )
         for name in sorted(files):
             if name.endswith((*COMPILED, *HEADERS, ".cmake")) or name in {
                 "setup.py",
@@ -113,10 +128,21 @@ def _files(root: Path, found: _Found) -> Iterator[str]:
             return
 
 
+def _modules(root: Path) -> frozenset[Path]:
+    """The folders of git's submodules."""
+    try:
+        text = (root / ".gitmodules").read_bytes()[:SIZE].decode("utf-8", "replace")
+    except OSError:
+        return frozenset()
+    return frozenset(map(Path, MODULE.findall(text)))
+
+
 def _own(folder: Path, *, at_root: bool) -> bool:
     """Whether a folder's files are the project's: not a build's, a stranger's, or another project's within it."""
     name = folder.name
     if name in NEVER | OTHERS or name.endswith(".egg-info") or (at_root and name in UNWANTED | ASIDE):
+        return False
+    if name in LIBRARIES and os.path.lexists(folder / "include"):
         return False
     return not any(os.path.lexists(folder / file) for file in ("setup.py", "pyproject.toml"))
 
@@ -124,8 +150,7 @@ def _own(folder: Path, *, at_root: bool) -> bool:
 def _bytes(root: Path, name: str, found: _Found) -> bytes | None:
     """A file's content; None, with the reason among what was found, where it cannot be read or is too large."""
     try:
-        with (root / name).open("rb") as file:
-            content = file.read(SIZE + 1) if (root / name).is_file() else None
+        content = _head(root / name, SIZE + 1)
     except OSError as error:
         content, why = None, error.strerror or str(error)
     else:
@@ -136,6 +161,14 @@ def _bytes(root: Path, name: str, found: _Found) -> bytes | None:
         found.unread.append(f"{name} is larger than {SIZE >> 20} MiB")
         return None
     return content
+
+
+def _head(path: Path, size: int) -> bytes | None:
+    """A file's first bytes; None for what is none: opening a pipe would wait for its other end."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        return None
+    with path.open("rb") as file:
+        return file.read(size)
 
 
 def _setup(root: Path, found: _Found) -> doctor_setup.Setup | None:
@@ -195,7 +228,7 @@ def _cmake(root: Path, name: str, found: _Found) -> None:
     for number, full in enumerate(text.splitlines(), 1):
         line = full.partition("#")[0]
         for match in CMAKE_STANDARD.finditer(line):
-            value = doctor_setup.standard(match[2] or match[3])
+            value = doctor_setup.standard(match[2])
             if value is not None:
                 found.standards.append(Standard(text=match[0], file=name, line=number, value=value))
         for match in doctor_setup.STANDARD.finditer(line):
@@ -226,8 +259,7 @@ def _unstable(root: Path, names: list[str]) -> str | None:
     for name in names:
         if name.endswith((*COMPILED, *HEADERS)):
             try:
-                with (root / name).open("rb") as file:
-                    text = file.read(HEAD).decode("utf-8", "replace") if (root / name).is_file() else ""
+                text = (_head(root / name, HEAD) or b"").decode("utf-8", "replace")
             except OSError:
                 continue
             if any(not STABLE.match(header) for header in INCLUDE.findall(text)):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from wheelmill import hardware
-from wheelmill.doctor_case import gigabytes, older, public
+from wheelmill.doctor_case import gigabytes, older
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing, version_key
 
@@ -48,25 +48,31 @@ def python(case: Case) -> Iterator[Finding]:
 
 def torch(case: Case) -> Iterator[Finding]:
     env, files = case.machine.env, case.machine.torch
-    words = {"python": case.python}
+    words = case.words
     if env.torch is None:
         yield found("torch-unknown", **words, why="; ".join(env.notes) or "its version.py is missing or odd")
         return
     if case.torch is None:
-        yield found("torch-absent", **words)
+        newest, serves = list(case.known.torch.values())[-1], env.driver.serves if env.driver else None
+        late = not _served(newest.pypi or newest.cuda[-1], serves)
+        where = f" --index-url {_index(case)}" if late else ""
+        yield found("torch-absent", **words, command=f"{case.pip} torch{where}")
         return
     version = case.torch.version
     if files is not None and files.unreadable is not None:
         file, why = files.unreadable
-        yield found("torch-files", **words, file=file, why=why, version=public(case.torch))
+        command = case.this_torch("--force-reinstall --no-deps ")
+        yield found("torch-files", **words, file=file, why=why, version=version, command=command)
     if files is not None and files.lacking:
         yield _libraries(case)
     others = [name for name in files.absent if not name.startswith(BROUGHT)] if files is not None else []
     if others:
         count = "is not" if len(others) == 1 else "are not"
-        names = {"names": " ".join(others), "count": count}
+        # The same torch once more brings those that it was released with.
+        command = f"{case.pip} {' '.join(others)}" if case.torch.origin == "other" else case.this_torch()
+        names = {"names": listing(others), "count": count, "command": command}
         yield found("torch-requirements", "error" if IMPORTED in others else None, **words, **names, version=version)
-    if case.torch.cuda == "cpu" and ((case.project and case.project.cuda) or env.gpus):
+    if case.torch.cuda in ("cpu", "xpu") and ((case.project and case.project.cuda) or env.gpus):
         what = "the project compiles CUDA code" if case.project and case.project.cuda else "a GPU is here"
         yield found(
             "torch-cpu",
@@ -84,9 +90,6 @@ def _libraries(case: Case) -> Finding:
     files, own = case.machine.torch, case.torch
     lacking = files.lacking if files else {}
     names = list(lacking)
-    # The requirements of the wheel bring its libraries; a torch with a variant is of torch's own index.
-    variant = own.tag if own else None
-    where = f" --index-url {case.index(variant)}" if variant and files and files.source != "PyPI" else ""
     return found(
         "torch-libraries",
         version=own.version if own else "",
@@ -94,27 +97,35 @@ def _libraries(case: Case) -> Finding:
         count="is not" if len(names) == 1 else "are not",
         by=listing(dict.fromkeys(lacking.values()), limit=3),
         first=names[0],
-        command=f"{case.python} -m pip install --force-reinstall 'torch=={public(own) if own else ''}'{where}",
+        # The requirements of the wheel bring its libraries.
+        command=case.this_torch("--force-reinstall "),
     )
 
 
 def _index(case: Case) -> str:
-    """The index of torch for the newest CUDA that the driver serves, of those the newest torch has."""
-    row = case.known.torch[case.torch.minor] if case.torch and case.torch.minor in case.known.torch else None
-    row = row or list(case.known.torch.values())[-1]
+    """The index of torch for the newest CUDA that the driver serves, of this torch's, else of the newest torch's."""
+    rows = [row for minor, row in case.known.torch.items() if case.torch and minor == case.torch.minor]
+    rows += reversed([*case.known.torch.values()])
     serves = case.machine.env.driver.serves if case.machine.env.driver else None
-    tags = [tag for tag in row.cuda if tag != "cpu"]
-    fitting = [tag for tag in tags if serves and int(tag[2:-1]) <= int(serves.partition(".")[0])]
-    return case.index((fitting or tags)[-1])
+    fitting = [tag for row in rows for tag in reversed(row.cuda) if tag != "cpu" and _served(tag, serves)]
+    return case.index(fitting[0] if fitting else rows[0].cuda[-1])
+
+
+def _served(tag: str, serves: str | None) -> bool:
+    return serves is None or not older(serves, tag[2:-1])
 
 
 def tools(case: Case) -> Iterator[Finding]:
     files, torch_ = case.machine.torch, case.torch
     have = case.machine.python.tools.get("setuptools")
-    words = {"python": case.python}
+    words, project = case.words, case.project
     wanted = files.setuptools if files else None
     if torch_ is not None and have is None:
-        yield found("setuptools-absent", **words, wanted=wanted or "setuptools")
+        # A build that names torch and setuptools has its own, and so has one without a setup.py.
+        own = project is not None and (
+            not project.setup or any(one.startswith("torch") for one in project.requires or ())
+        )
+        yield found("setuptools-absent", "warning" if own else None, **words, wanted=wanted or "setuptools")
     elif torch_ is not None and have is not None:
         version = torch_.version
         if wanted and not Requirement(wanted).specifier.contains(have, prereleases=True):

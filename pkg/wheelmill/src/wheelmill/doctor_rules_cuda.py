@@ -123,7 +123,7 @@ def _other_torch(case: Case, capability: str) -> str:
         for tag, targets in row.sm.items():
             names = [one.name.replace(".", "") for one in targets]
             if runs(capability, names, [one.name.replace(".", "") for one in targets if one.ptx]):
-                return f"{case.python} -m pip install 'torch=={minor}.*' --index-url {case.index(tag)}"
+                return f"{case.pip} --force-reinstall 'torch=={minor}.*' --index-url {case.index(tag)}"
     return "no torch of the tables has code for it: build torch from source"
 
 
@@ -189,7 +189,10 @@ def _against_torch(case: Case, chosen: Nvcc) -> Iterator[Finding]:
         return
     same = chosen.release is not None and chosen.release.partition(".")[0] == str(torch.major)
     words = {"nvcc": chosen.path, "have": chosen.release, "version": torch.version, "wanted": torch.cuda}
-    yield found("nvcc-minor" if same else "nvcc-major", **words, command=case.use(torch.cuda, but=chosen))
+    command = case.use(torch.cuda, but=chosen, exact=same)
+    if same and command.startswith("install"):
+        command = f"nothing, as a rule; for the very same: {command}"
+    yield found("nvcc-minor" if same else "nvcc-major", **words, command=command)
 
 
 def _others(case: Case, kits: Toolkits, chosen: Nvcc, wanted: str | None) -> Iterator[Finding]:
@@ -240,7 +243,8 @@ def arch_list(case: Case) -> Iterator[Finding]:
 
 def _needs_list(project: Project | None) -> bool:
     """Whether torch's build is sure to look for targets: where setup.py has CUDA code and names none itself."""
-    return project is not None and project.setup and project.cuda and not (project.conditional or project.architectures)
+    pinned = project is not None and any(not one.aside for one in project.architectures)
+    return project is not None and project.certain and not project.conditional and not pinned
 
 
 def newest_ptx(case: Case, isa: tuple[int, int]) -> tuple[str, str] | None:

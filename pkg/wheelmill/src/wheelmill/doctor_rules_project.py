@@ -1,30 +1,30 @@
-"""Checks of a project's files, and of an installed package. Facts → findings."""
+"""Checks of a project's files. Facts → findings."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from dataclasses import replace
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from wheelmill.doctor_case import older, oldest_and_newest, pin, public, runs
+from wheelmill.doctor_case import oldest_and_newest, pin, public, runs
 from wheelmill.doctor_findings import Finding, found
-from wheelmill.doctor_rules import branch
-from wheelmill.doctor_rules_cuda import newest_ptx
+from wheelmill.doctor_setup import FORCE, LIST
 from wheelmill.names import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Architectures, Package, PackageLibrary, Project
-    from wheelmill.which_env import Gpu, Torch
+    from wheelmill.doctor_facts import Architectures, Project, Stated
+    from wheelmill.findings import Severity
+    from wheelmill.which_env import Torch
 
 SETUPTOOLS = "setuptools.build_meta"
-SYMBOLS = 3
+LINES = 6
+Said = TypeVar("Said", bound="Stated")
 
 
 def project(case: Case) -> Iterator[Finding]:
@@ -38,22 +38,59 @@ def project(case: Case) -> Iterator[Finding]:
     if not one.files:
         yield found("project-empty", root=one.root)
         return
-    if one.cuda and one.conditional and not case.machine.env.gpus and not case.machine.system.forced:
-        yield found("cuda-conditional", what=one.conditional)
+    if one.cuda and one.conditional and not case.machine.env.gpus:
+        yield from _conditional(one.conditional, forced=case.machine.system.forced)
     for first, second in one.collisions:
-        yield _collision(first, second)
+        yield _collision(first, second, guessed=one.guessed)
     yield from _standards(case, one)
-    for stated in one.architectures:
-        yield from _architectures(case, stated)
+    for together in _together(one.architectures, lambda each: each.variable):
+        yield from _architectures(case, together)
     yield from _requires(case, one)
     yield from _unpinned(case, one)
 
 
-def _collision(first: str, second: str) -> Finding:
+def _conditional(what: str, *, forced: bool) -> Iterator[Finding]:
+    if what == FORCE:
+        if not forced:
+            will = "the build succeeds without CUDA code, unless it stops: its operators do not exist on GPUs"
+            yield found("cuda-conditional", what="FORCE_CUDA, which is not 1", will=will, command="export FORCE_CUDA=1")
+        return
+    will = "the build stops, or succeeds without CUDA code: its operators do not exist on GPUs"
+    command = "build where a GPU is seen (in a container: docker run --gpus all), or let setup.py hear FORCE_CUDA too"
+    yield found("cuda-conditional", what=what, will=will, command=command)
+
+
+def _collision(first: str, second: str, *, guessed: bool) -> Finding:
     renamed = PurePosixPath(second)
     word = "cuda" if renamed.suffix == ".cu" else renamed.suffix.lstrip(".")
-    words = {"first": first, "second": second, "object": str(renamed.with_suffix(".o"))}
-    return found("sources-collide", **words, renamed=str(renamed.with_name(f"{renamed.stem}_{word}{renamed.suffix}")))
+    what = "become, if they are of one extension," if guessed else "are sources of one extension and become"
+    words = {"first": first, "second": second, "what": what, "object": str(renamed.with_suffix(".o"))}
+    new = str(renamed.with_name(f"{renamed.stem}_{word}{renamed.suffix}"))
+    return found("sources-collide", "warning" if guessed else None, **words, renamed=new)
+
+
+def _together(every: Iterable[Said], key: Callable[[Said], object]) -> list[list[Said]]:
+    """What one file says alike, in the order of its first line."""
+    groups: dict[object, list[Said]] = {}
+    for one in every:
+        groups.setdefault((one.file, one.aside, key(one)), []).append(one)
+    return list(groups.values())
+
+
+def _where(together: Sequence[Stated]) -> str:
+    """`setup.py:7`, or `setup.py (lines 7, 9 and 3 more)`."""
+    file, lines = together[0].file, list(dict.fromkeys(one.line for one in together))
+    return f"{file}:{lines[0]}" if len(lines) == 1 else f"{file} (lines {listing(map(str, lines), limit=LINES)})"
+
+
+def _shown(together: Sequence[Architectures]) -> str:
+    """The text that names targets, or the targets where there are several texts."""
+    texts = dict.fromkeys(one.text for one in together)
+    if len(texts) == 1:
+        return together[0].text
+    sass = dict.fromkeys(number for one in together for number in one.sass)
+    ptx = dict.fromkeys(number for one in together for number in one.ptx)
+    return listing([*(f"sm_{one}" for one in sass), *(f"compute_{one}" for one in ptx)])
 
 
 def _standards(case: Case, one: Project) -> Iterator[Finding]:
@@ -66,37 +103,58 @@ def _standards(case: Case, one: Project) -> Iterator[Finding]:
     demanded = (files.demanded or files.standard) if files is not None and torch is not None else None
     usual = files.standard if files is not None and torch is not None else None
     name = f"torch {torch.version}" if torch else f"torch {minor}"
-    for stated in one.standards:
-        words = {"file": stated.file, "line": stated.line, "have": stated.value, "text": stated.text}
-        if stated.value < (demanded or 0):
-            yield found("standard-pinned", **words, needed=demanded, torch=name)
-        elif stated.value < (usual or newest):
-            yield found("standard-ageing", "warning" if usual else None, **words, needed=usual or newest, torch=name)
+    for together in _together(one.standards, lambda each: (each.value, each.sure)):
+        stated = together[0]
+        low, needed = stated.value < (demanded or 0), usual or newest
+        words = {"where": _where(together) + ("" if stated.sure else ", under a condition,"), "have": stated.value}
+        words["command"] = f"delete {stated.text} from {_where(together)}: torch's build adds the flag that it needs"
+        if stated.file != "setup.py":
+            words["command"] = f"ask for C++{demanded if low else max(needed, newest)} in {_where(together)}"
+        if low:
+            milder: Severity | None = "info" if stated.aside else None if stated.sure else "warning"
+            yield found("standard-pinned", milder, **words, needed=demanded, torch=name)
+        elif stated.aside:
+            continue
+        elif stated.value < needed:
+            yield found("standard-ageing", "warning" if usual else None, **words, needed=needed, torch=name)
         elif stated.value < newest:
             yield found("standard-ageing", **words, needed=newest, torch=f"torch {minor}")
 
 
-def _architectures(case: Case, stated: Architectures) -> Iterator[Finding]:
-    words = {"file": stated.file, "line": stated.line, "text": stated.text, "variable": stated.variable}
-    row = case.toolkit
+def _architectures(case: Case, together: Sequence[Architectures]) -> Iterator[Finding]:
+    """Of the targets that one file fixes: each flag names one, and another flag may serve the GPU."""
+    first, row = together[0], case.toolkit
+    words = {"where": _where(together), "text": _shown(together), "variable": first.variable}
+    words["flags"] = first.text if len(together) == 1 else "these flags"
+    words["command"] = f"export {LIST}='{case.best_list}'"
+    if first.variable != LIST:
+        words["command"] = f"export CUDAARCHS='{';'.join(map(_of_cmake, case.best_list.split()))}'"
+    milder: Severity | None = "info" if first.aside else None
     numbers = {one.name.replace(".", "") for one in row.sm} if row else frozenset()
-    unknown = [one for one in dict.fromkeys((*stated.sass, *stated.ptx)) if row is not None and one not in numbers]
-    if row is not None and unknown:
+    # What a condition admits is left to it: it may well ask for the toolkit's version.
+    bad = [one for one in together if row and one.sure and not {*one.sass, *one.ptx} <= numbers]
+    if row is not None and bad:
         low, high = oldest_and_newest(row)
-        asked = {**words, "text": f"{stated.text} ({listing(unknown)})"}
-        yield found("architectures-toolkit", **asked, have=row.minor, low=low, high=high)
-    bad = [gpu for gpu in case.machine.env.gpus or () if gpu.capability and (stated.sass or stated.ptx)]
-    bad = [gpu for gpu in bad if not runs(gpu.capability or "", stated.sass, stated.ptx)]
-    # Flags come one target each, of which another may serve the GPU.
-    every = [one for one in case.project.architectures if one.file == stated.file] if case.project else []
-    lost = [gpu for gpu in bad if not any(runs(gpu.capability or "", one.sass, one.ptx) for one in every)]
+        unknown = sorted({number for one in bad for number in (*one.sass, *one.ptx)} - numbers)
+        extra = {"where": _where(bad), "text": f"{_shown(bad)} ({listing(unknown)})"}
+        yield found("architectures-toolkit", milder, **{**words, **extra}, have=row.minor, low=low, high=high)
+    sass = [number for one in together for number in one.sass]
+    ptx = [number for one in together for number in one.ptx]
+    gpus = [gpu for gpu in dict.fromkeys(case.machine.env.gpus or ()) if gpu.capability and (sass or ptx)]
+    lost = [gpu for gpu in gpus if not runs(gpu.capability or "", sass, ptx)]
     if lost:
-        yield found("architectures-gpu", **words, gpu=listing(map(str, dict.fromkeys(lost))))
+        yield found("architectures-gpu", milder, **words, gpu=listing(map(str, lost)))
     else:
-        yield found("architectures-pinned", **words)
+        yield found("architectures-pinned", milder, **words)
 
 
-def _named(texts: Iterable[str]) -> dict[str, Requirement]:
+def _of_cmake(target: str) -> str:
+    """`9.0` of TORCH_CUDA_ARCH_LIST as CMake names it: `90-real`; with PTX, `90`."""
+    number = target.removesuffix("+PTX").replace(".", "")
+    return number if target.endswith("+PTX") else f"{number}-real"
+
+
+def named(texts: Iterable[str]) -> dict[str, Requirement]:
     """Requirements by name; what is none is left out, and told by the back end."""
     found_: dict[str, Requirement] = {}
     for text in texts:
@@ -110,18 +168,28 @@ def _named(texts: Iterable[str]) -> dict[str, Requirement]:
 
 def _requires(case: Case, one: Project) -> Iterator[Finding]:
     file = "pyproject.toml"
-    words = {"python": case.python, "root": shlex.quote(one.root)}
-    named = _named(one.requires or ())
-    if one.setup and one.imports_torch and "torch" not in named:
-        what = file if one.requires is not None else "pyproject.toml's build-system.requires (there is none)"
-        yield found("requires-torch", **words, file=what, pin=pin(case.torch))
-    if one.requires is not None and "setuptools" not in named and (one.backend or SETUPTOOLS).startswith("setuptools"):
+    words = {**case.words, "root": shlex.quote(one.root)}
+    given = named(one.requires or ())
+    if one.setup and one.imports_torch is not False and "torch" not in given:
+        why, change = f"{file} does not require it for the build", f'add "torch{pin(case)}" to build-system.requires'
+        if one.requires is None:
+            why = f"{file} has no build-system table" if file in one.files else f"there is no {file} to require it"
+            table = f"""'[build-system]' 'requires = ["setuptools", "torch{pin(case)}", "ninja"]'"""
+            change = f"printf '%s\\n' {table} >> {shlex.quote(f'{one.root}/{file}')}"
+        when = "" if one.imports_torch else ", where a condition holds"
+        severity: Severity | None = None if one.imports_torch else "warning"
+        yield found("requires-torch", severity, **words, when=when, file=why, change=change)
+    if one.requires is not None and "setuptools" not in given and (one.backend or SETUPTOOLS).startswith("setuptools"):
         yield found("requires-setuptools", file=file, backend=one.backend or f"{SETUPTOOLS}, for it names none")
-    if one.setup and one.imports_torch and "torch" in named and "ninja" not in named:
+    if one.ninja and "torch" in given and "ninja" not in given:
         yield found("requires-ninja", file=file)
-    asked, torch = named.get("torch"), case.torch
+    asked, torch = given.get("torch"), case.torch
     if asked is not None and torch is not None and one.unstable is not None and _other(asked, torch):
-        yield found("isolation-torch", **words, file=file, requirement=asked, version=public(torch))
+        change = f"pin torch=={public(torch)} in build-system.requires"
+        if not asked.specifier.contains(torch.version or "", prereleases=True):
+            change = f"install the torch that it asks for: {case.pip} '{asked}'"
+        extra = {"requirement": asked, "version": public(torch), "change": change}
+        yield found("isolation-torch", **words, file=file, **extra)
 
 
 def _other(asked: Requirement, torch: Torch) -> bool:
@@ -139,115 +207,7 @@ def _unpinned(case: Case, one: Project) -> Iterator[Finding]:
     if one.unstable is None:
         return
     for stated in one.dependencies:
-        asked = _named([stated.text]).get("torch")
+        asked = named([stated.text]).get("torch")
         if asked is not None and not _pinned(asked):
             words = {"file": f"{stated.file}:{stated.line}", "requirement": stated.text, "source": one.unstable}
-            yield found("torch-unpinned", **words, pin=f"{case.torch.minor if case.torch else '2.X'}.*")
-
-
-def package(case: Case) -> Iterator[Finding]:
-    one = case.package
-    if one is None:
-        return
-    words = {"python": case.python, "name": shlex.quote(one.name)}
-    if one.version is None:
-        yield found("package-absent", **words)
-        return
-    torch, asked = case.torch, _named(one.requires).get("torch")
-    if torch is not None and asked is not None and not asked.specifier.contains(torch.version or "", prereleases=True):
-        stated = {"version": one.version, "requirement": f"torch{asked.specifier}"}
-        yield found("package-requires", **words, **stated, torch=torch.version, minor=torch.minor)
-    if not one.libraries and not one.unreadable:
-        yield found("package-no-library", **words, version=one.version)
-    for path, why in one.unreadable.items():
-        yield found("package-unreadable", **words, library=path, why=why)
-    for library in one.libraries:
-        apart = library.path in one.alternatives
-        for finding in _library(case, one, library, words):
-            # Of several builds of one thing one is loaded: which, its own code decides.
-            yield replace(finding, severity="info") if apart else finding
-
-
-def _library(case: Case, one: Package, library: PackageLibrary, words: dict[str, str]) -> Iterator[Finding]:
-    torch = case.torch
-    name = {**words, "library": library.path}
-    lacking = list(library.lacking)
-    if torch is not None and torch.major is not None and library.cuda and library.cuda[1] != str(torch.major):
-        needed, have = library.cuda
-        yield found("package-cuda", **name, needed=needed, have=have, version=torch.version, wanted=torch.major)
-        lacking = [text for text in lacking if not text.startswith(("libcu", "libnv"))]
-    if lacking:
-        count = "is not" if len(lacking) == 1 else "are not"
-        command = f"{case.python} -m pip install --force-reinstall {one.name}, or install what brings {lacking[0]}"
-        if torch is None and any(text.startswith(("libtorch", "libc10")) for text in lacking):
-            command = f"{case.python} -m pip install torch"
-        yield found(
-            "package-libraries",
-            **name,
-            libraries=listing(lacking, limit=6),
-            count=count,
-            first=lacking[0],
-            command=command,
-        )
-    elif torch is not None and library.missing:
-        shown = listing(library.missing, limit=SYMBOLS)
-        yield found(
-            "package-symbols", **name, symbols=shown, first=library.missing[0], version=torch.version, minor=torch.minor
-        )
-    for gpu in dict.fromkeys(case.machine.env.gpus or ()):
-        yield from _code(case, library, gpu, name)
-    yield from _versions(case, library, name)
-
-
-def _code(case: Case, library: PackageLibrary, gpu: Gpu, name: dict[str, str]) -> Iterator[Finding]:
-    if gpu.capability is None or not (library.sass or library.ptx) or runs(gpu.capability, library.sass, ()):
-        return
-    if not runs(gpu.capability, (), library.ptx):
-        code = {"sass": listing(library.sass), "ptx": listing(library.ptx)}
-        yield found("package-no-code", **name, **code, gpu=gpu, best=case.best_list)
-        return
-    late = newest_ptx(case, library.isa) if library.isa else None
-    if late is not None and library.isa is not None:
-        isa, (needs, serves) = "{}.{}".format(*library.isa), late
-        yield found(
-            "package-ptx",
-            **name,
-            gpu=gpu,
-            isa=isa,
-            needs=needs,
-            serves=serves,
-            best=case.best_list,
-            branch=branch(needs),
-        )
-
-
-def _versions(case: Case, library: PackageLibrary, name: dict[str, str]) -> Iterator[Finding]:
-    libc, mine = case.machine.env.libc, case.machine.system
-    if (
-        libc is not None
-        and libc.kind == "glibc"
-        and libc.version
-        and library.glibc
-        and older(libc.version, library.glibc)
-    ):
-        command = (
-            "take a wheel of a lower manylinux tag, build it here, or use a newer distribution; never replace glibc"
-        )
-        yield found(
-            "package-system",
-            **name,
-            needed=f"GLIBC_{library.glibc}",
-            what="this glibc",
-            have=libc.version,
-            command=command,
-        )
-    have, what = (mine.conda_glibcxx, mine.conda_libstdcxx) if mine.conda_glibcxx else (mine.glibcxx, "libstdc++.so.6")
-    if have and library.glibcxx and older(have, library.glibcxx):
-        command = (
-            "conda install -c conda-forge 'libstdcxx>=15'"
-            if mine.conda_glibcxx
-            else "use a newer distribution, or build it here"
-        )
-        yield found(
-            "package-system", **name, needed=f"GLIBCXX_{library.glibcxx}", what=what, have=have, command=command
-        )
+            yield found("torch-unpinned", **words, pin=pin(case).removeprefix("=="))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import itertools
 import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from wheelmill.doctor_branches import here, imports
 from wheelmill.doctor_facts import Architectures, Standard, Stated
 from wheelmill.project import COMPILED
 
@@ -19,9 +22,13 @@ STANDARD = re.compile(r"-std=(?:c|gnu)\+\+(\w+)")
 VALUES = {"03": 3, "98": 3, "0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 TARGET = re.compile(r"(compute|sm|lto)_(\d{2,3}[af]?)(?!\d)")
 FLAG = re.compile(r"-?-(gencode|gpu-architecture|arch)\b|arch=(compute|sm)_|code=\[?(sm|compute|lto)_")
-CODE = re.compile(r"\bcode=")
+CODE = re.compile(r"\bcode=[\"'\[]*((?:(?:compute|sm|lto)_\d{2,3}[af]?,?)+)")
 FORCE = "FORCE_CUDA"
+SEEN = "torch.cuda.is_available()"
 LIST = "TORCH_CUDA_ARCH_LIST"
+# What a condition on a GPU decides where it decides the build: sources, an extension, or that the build stops.
+DECIDES = re.compile(r"(?i)extension|sources|\.cuh?\b|with_cuda|\braise\b|\bexit\(")
+OF_TORCH = frozenset({"CUDAExtension", "CppExtension"})
 GLOBBED = 2000
 
 
@@ -29,11 +36,17 @@ GLOBBED = 2000
 class Setup:
     """What a setup.py says. `extensions` are the sources of each extension, `computed` whether some are not literal.
 
-    `conditional` is what decides whether CUDA code is built: FORCE_CUDA, or torch.cuda.is_available.
+    `imports_torch` is True, or None where a condition decides it. `conditional` is what decides whether CUDA code is
+    built: FORCE_CUDA, or torch.cuda.is_available(). `builder` is whether torch's own build_ext compiles, `ninja`
+    whether that may use ninja, `certain` whether it surely compiles CUDA code, `cmake` whether CMake is called.
     """
 
-    imports_torch: bool = False
+    imports_torch: bool | None = False
     cuda: bool = False
+    certain: bool = False
+    builder: bool = False
+    ninja: bool = True
+    cmake: bool = False
     computed: bool = False
     conditional: str | None = None
     extensions: list[tuple[str, ...]] = field(default_factory=list)
@@ -49,8 +62,8 @@ def standard(text: str) -> int | None:
 
 def targets(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(SASS, PTX) that nvcc's flags name: `-gencode=arch=compute_80,code=sm_80` → 80."""
-    stated = CODE.search(text)
-    found = TARGET.findall(text[stated.end() :] if stated else text)
+    stated = CODE.findall(text)
+    found = TARGET.findall(" ".join(stated) if stated else text)
     sass = tuple(dict.fromkeys(number for kind, number in found if kind == "sm"))
     ptx = tuple(dict.fromkeys(number for kind, number in found if kind == "compute"))
     # -arch=sm_80 alone is short for SASS and PTX of it.
@@ -60,40 +73,103 @@ def targets(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def read(source: bytes, name: str, root: Path) -> Setup:
     """The facts of a setup.py. Raises SyntaxError or ValueError where Python itself would not take it."""
     tree = ast.parse(source, name)
-    told = Setup(imports_torch=_imports(tree.body))
-    for node in ast.walk(tree):
+    told = Setup(cmake=bool(re.search(rb"(?i)cmake|skbuild", source)))
+    told.imports_torch = imports(tree.body, "torch") or (None if imports(tree.body, "torch", sure=False) else False)
+    values = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    strange = _strange(tree)
+    groups: dict[int, list[Standard]] = {}
+    for node, group in here(tree):
+        if id(node) in strange:
+            continue
         match node:
             case ast.Call():
-                _call(node, told, root, name)
-            case ast.Attribute(attr="is_available", value=ast.Attribute(attr="cuda")):
-                told.conditional = told.conditional or "torch.cuda.is_available()"
-            case ast.Constant(value=str(text)) if text == FORCE:
-                told.conditional = FORCE
+                _call(node, told, root, name, values)
+                told.certain |= group is None and _named(node.func) == "CUDAExtension"
             case ast.Constant(value=str(text)):
-                _text(text, name, node.lineno, told)
-            case ast.Assign(
-                targets=[ast.Subscript(slice=ast.Constant(value=key))], value=ast.Constant(value=str(text))
-            ):
-                if key == LIST:
-                    told.architectures.append(listed(text, name, node.lineno))
+                groups.setdefault(group or 0, []).extend(_text(text, name, node.lineno, told, sure=group is None))
+            case ast.If() | ast.IfExp() | ast.Assign() | ast.Return():
+                _condition(node, told)
+        _builder(node, told)
+        _list(node, name, told)
+    for stated in groups.values():
+        # Of what a condition chooses from, a new torch gets the newest.
+        newest = max((one.value for one in stated), default=0)
+        told.standards += [one for one in stated if one.sure or one.value == newest]
+    told.standards.sort(key=lambda one: one.line)
     return told
 
 
-def _imports(body: Iterable[ast.stmt]) -> bool:
-    """Whether these statements import torch whenever they run: not in a function, nor where its absence is caught."""
-    for node in body:
-        match node:
-            case ast.Import(names=names):
-                found = any(one.name.partition(".")[0] == "torch" for one in names)
-            case ast.ImportFrom(module=str(module), level=0):
-                found = module.partition(".")[0] == "torch"
-            case ast.If(body=inner) | ast.With(body=inner):
-                found = _imports(inner)
-            case _:
-                found = False
-        if found:
-            return True
-    return False
+def _builder(node: ast.AST, told: Setup) -> None:
+    """Whether torch's own build_ext compiles, and may use ninja."""
+    match node:
+        case ast.ImportFrom(module="torch.utils.cpp_extension", names=names):
+            told.builder |= any(one.name == "BuildExtension" for one in names)
+        case ast.Attribute(attr="BuildExtension"):
+            told.builder = True
+        case ast.keyword(arg="use_ninja", value=ast.Constant(value=False)):
+            told.ninja = False
+
+
+def _named(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _strange(tree: ast.Module) -> frozenset[int]:
+    """What is of setuptools' own extensions alone, beside which there are torch's: their calls, and the values of the
+    names that only these use.
+    """
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    plain = {
+        one.asname or one.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("setuptools", "distutils"))
+        for one in node.names
+        if one.name == "Extension"
+    }
+    assigned = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and any(_named(base) in plain for base in node.bases):
+            plain.add(node.name)
+    plain -= assigned
+    if not any(_named(call.func) in OF_TORCH for call in calls):
+        return frozenset()
+    theirs = [call for call in calls if _named(call.func) in plain]
+    inside = {id(one) for call in theirs for one in ast.walk(call)}
+    loads = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
+    only = {one.id for one in loads if id(one) in inside} - {one.id for one in loads if id(one) not in inside}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and any(isinstance(one, ast.Name) and one.id in only for one in node.targets):
+            inside |= {id(one) for one in ast.walk(node.value)}
+    return frozenset(inside)
+
+
+def _condition(node: ast.If | ast.IfExp | ast.Assign | ast.Return, told: Setup) -> None:
+    """Whether a condition on a GPU decides what is built: in its branches, or by a name that keeps it for later."""
+    if isinstance(node, (ast.If, ast.IfExp)):
+        asked: ast.AST | None = node.test
+        branches = [*node.body, *node.orelse] if isinstance(node, ast.If) else [node.body, node.orelse]
+        if not any(DECIDES.search(ast.unparse(one)) for one in branches):
+            return
+    else:
+        asked = node.value
+    for one in ast.walk(asked) if asked is not None else ():
+        if isinstance(one, ast.Attribute) and one.attr == "is_available" and _named(one.value) == "cuda":
+            told.conditional = told.conditional or SEEN
+
+
+def _list(node: ast.AST, name: str, told: Setup) -> None:
+    """A TORCH_CUDA_ARCH_LIST that is set in the environment; an empty one is no pin."""
+    match node:
+        case ast.Assign(
+            targets=[ast.Subscript(slice=ast.Constant(value=key))], value=ast.Constant(value=str(text))
+        ) if key == LIST and text.strip():
+            told.architectures.append(listed(text, name, node.lineno))
 
 
 def listed(text: str, file: str, line: int) -> Architectures:
@@ -105,20 +181,23 @@ def listed(text: str, file: str, line: int) -> Architectures:
     return Architectures(text=f"{LIST}={text}", file=file, line=line, sass=tuple(known), ptx=ptx)
 
 
-def _text(text: str, name: str, line: int, told: Setup) -> None:
+def _text(text: str, name: str, line: int, told: Setup, *, sure: bool) -> Iterator[Standard]:
+    """The standards that a text of setup.py pins; its targets go to what is told."""
+    if text == FORCE:
+        told.conditional = FORCE
     if "\n" in text:  # a text for people
         return
     for match in STANDARD.finditer(text):
         value = standard(match[1])
         if value is not None:
-            told.standards.append(Standard(text=match[0], file=name, line=line, value=value))
+            yield Standard(text=match[0], file=name, line=line, value=value, sure=sure)
     if FLAG.search(text) and TARGET.search(text):
         sass, ptx = targets(text)
-        told.architectures.append(Architectures(text=text[:200], file=name, line=line, sass=sass, ptx=ptx))
+        told.architectures.append(Architectures(text=text[:200], file=name, line=line, sure=sure, sass=sass, ptx=ptx))
 
 
-def _call(node: ast.Call, told: Setup, root: Path, name: str) -> None:
-    function = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, ast.expr]) -> None:
+    function = _named(node.func)
     told.cuda |= function == "CUDAExtension"
     keywords = {one.arg: one.value for one in node.keywords}
     if function.endswith("Extension") and function != "BuildExtension":
@@ -127,8 +206,10 @@ def _call(node: ast.Call, told: Setup, root: Path, name: str) -> None:
         told.computed |= not isinstance(stated, ast.List) or len(stated.elts) != len(sources)
         told.extensions.append(sources)
         told.cuda |= any(one.endswith(".cu") for one in sources)
-    if function == "setup" and isinstance(wanted := keywords.get("install_requires"), (ast.List, ast.Tuple)):
-        for one in wanted.elts:
+    if function == "setup":
+        wanted = keywords.get("install_requires")
+        wanted = values.get(wanted.id) if isinstance(wanted, ast.Name) else wanted
+        for one in wanted.elts if isinstance(wanted, (ast.List, ast.Tuple)) else ():
             if isinstance(one, ast.Constant) and isinstance(one.value, str):
                 told.install_requires.append(Stated(text=one.value, file=name, line=one.lineno))
 
@@ -142,10 +223,9 @@ def _sources(node: ast.AST, root: Path) -> Iterator[str]:
         if not {"*", "?", "["} & set(text) or os.path.isabs(text):  # noqa: PTH117
             yield text
             continue
-        for count, path in enumerate(root.glob(text)):
-            if count == GLOBBED:
-                break
-            yield path.relative_to(root).as_posix()
+        with contextlib.suppress(ValueError):  # a pattern that pathlib does not take, or of files outside
+            for path in itertools.islice(root.glob(text), GLOBBED):
+                yield path.relative_to(root).as_posix()
 
 
 def collisions(sources: Iterable[str]) -> Iterator[tuple[str, str]]:

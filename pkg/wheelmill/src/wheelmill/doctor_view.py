@@ -75,8 +75,9 @@ def facts(case: Case) -> Iterator[tuple[str, str]]:
         f"{compiler.path} {compiler.kind or ''} {compiler.version or ''}{limit}" if compiler.path else "none",
     )
     tools = {name: version for name, version in machine.python.tools.items() if version and name != "ninja"}
-    ninja = f"ninja {machine.ninja.said}, " if machine.ninja and machine.ninja.answer == "works" else ""
-    yield "tools", ninja + listing(f"{name} {version}" for name, version in tools.items())
+    if machine.ninja and machine.ninja.answer == "works":
+        tools = {"ninja": machine.ninja.said, **tools}
+    yield "tools", listing(f"{name} {version}" for name, version in tools.items())
     yield "memory", _memory(case)
     yield "disk", listing(f"{gigabytes(one.free)} free in {one.folder}" for one in machine.system.disks)
     engine = machine.engine
