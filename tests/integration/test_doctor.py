@@ -11,6 +11,8 @@ import stat
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +21,7 @@ import pytest
 from .conftest import PROJECTS, command, environment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 TORCH = "2.11.0"
 NVCC = "Cuda compilation tools, release {release}, V{release}.1"
@@ -76,33 +78,68 @@ def only(folder: Path, *names: str) -> str:
     return str(folder)
 
 
-@pytest.fixture
-def ask(mill: Callable[..., subprocess.CompletedProcess[str]]) -> Callable[..., Any]:
+def question(folder: Path, *arguments: str | Path, **changes: str | None) -> Any:
     """The doctor's JSON; it answers, with a status that fits, and never with a traceback."""
+    unset = dict.fromkeys(("CUDA_HOME", "CUDA_PATH", "CXX", "CC", "TORCH_CUDA_ARCH_LIST", "MAX_JOBS"))
+    done = subprocess.run(
+        command("doctor", "--json", *arguments),
+        cwd=folder,
+        env=environment(**{**unset, **changes}),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    told = json.loads(done.stdout)
+    assert done.returncode == (1 if any(one["severity"] == "error" for one in told["findings"]) else 0)
+    return {**told, "found": {one["id"]: one for one in told["findings"]}}
 
-    def run(*arguments: str | Path, **changes: str | None) -> Any:
-        unset = dict.fromkeys(("CUDA_HOME", "CUDA_PATH", "CXX", "CC", "TORCH_CUDA_ARCH_LIST", "MAX_JOBS"))
-        done = mill("doctor", "--json", *arguments, **{**unset, **changes})
-        assert "Traceback" not in done.stderr, done.stderr
-        told = json.loads(done.stdout)
-        assert done.returncode == (1 if any(one["severity"] == "error" for one in told["findings"]) else 0)
-        return {**told, "found": {one["id"]: one for one in told["findings"]}}
 
-    return run
+@pytest.fixture
+def ask(tmp_path: Path) -> Callable[..., Any]:
+    """The answer to a question that is asked in an empty folder; keyword arguments change its environment."""
+    return partial(question, tmp_path)
 
 
-def test_torch_without_its_cuda_libraries(ask: Callable[..., Any], bare: Path) -> None:
-    """What is told of it is what the loader says when it is imported after all."""
-    found = ask("--python", bare)["found"]["torch-libraries"]
-    done = subprocess.run([bare / "bin" / "python", "-c", "import torch"], text=True, capture_output=True, check=False)
-    said = done.stderr.strip().splitlines()[-1]
-    assert said.startswith("ImportError: lib")
-    assert said.partition(": No such file")[0] in found["will"]
-    assert f"torch=={TORCH}" in found["mend"]
+HANGING = {
+    "smi": ("nvidia-smi", "exec sleep {}"),
+    "smi-with-child": ("nvidia-smi", "sleep {} & wait"),
+    "smi-deaf": ("nvidia-smi", "trap '' TERM; sleep {}; sleep {}"),
+    "nvcc": ("nvcc", "exec sleep {}"),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
+    """What is told beside programs that hang: all are asked at the start, for each takes as long as it may."""
+
+    def run(name: str) -> Any:
+        program, text = HANGING[name]
+        folder = tmp_path_factory.mktemp("hangs")
+        path = stub(folder / "bin", program, text.replace("{}", mark(name))).parent
+        start = time.monotonic()
+        told = question(folder, PATH=f"{path}:{os.environ['PATH']}")
+        return {**told, "seconds": time.monotonic() - start}
+
+    with ThreadPoolExecutor(len(HANGING)) as pool:
+        asked = {name: pool.submit(run, name) for name in HANGING}
+        yield lambda name: asked[name].result()
+
+
+def mark(name: str) -> str:
+    """An argument of `sleep` by which the processes of one question are known."""
+    return f"60{list(HANGING).index(name)}.{os.getpid()}"
 
 
 def test_torch_is_read_without_being_imported(ask: Callable[..., Any], bare: Path) -> None:
+    """What is told of one that lacks its libraries is what the loader says when it is imported after all."""
     told = ask("--python", bare / "bin" / "python")
+    done = subprocess.run([bare / "bin" / "python", "-c", "import torch"], text=True, capture_output=True, check=False)
+    said = done.stderr.strip().splitlines()[-1]
+    assert said.startswith("ImportError: lib")
+    found = told["found"]["torch-libraries"]
+    assert said.partition(": No such file")[0] in found["will"]
+    assert f"torch=={TORCH}" in found["mend"]
     assert told["environment"]["torch"] == {
         "version": f"{TORCH}+cu130",
         "cuda": "13.0",
@@ -112,6 +149,8 @@ def test_torch_is_read_without_being_imported(ask: Callable[..., Any], bare: Pat
     assert told["torch"]["source"] == "PyPI"
     assert {"75", "80", "90", "100", "120"} <= set(told["torch"]["sass"])
     assert told["torch"]["standard"] == told["torch"]["demanded"] == 17
+    # uv's environments have no pip.
+    assert found["mend"].startswith(f"uv pip install --python {bare}/bin/python ")
 
 
 def test_the_wrong_nvcc_first_on_path(ask: Callable[..., Any], bare: Path, tmp_path: Path) -> None:
@@ -146,7 +185,7 @@ def test_without_an_nvcc_on_path(ask: Callable[..., Any], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("exit 3", "does not say"), ("echo hello", "does not say"), ("exec sleep 600", "did not answer")],
+    [("exit 3", "does not say"), ("echo hello", "does not say")],
 )
 def test_an_nvcc_that_does_not_work(ask: Callable[..., Any], tmp_path: Path, text: str, words: str) -> None:
     broken = stub(tmp_path / "stubs" / "bin", "nvcc", text)
@@ -161,31 +200,19 @@ def test_without_a_compiler(ask: Callable[..., Any], tmp_path: Path) -> None:
     assert "CXX names one that is not there" in told["found"]["compiler-absent"]["so"]
 
 
-@pytest.mark.parametrize("text", ["exec sleep {}", "sleep {} & wait", "trap '' TERM; sleep {}; sleep {}"])
-def test_an_nvidia_smi_that_hangs_is_a_finding(ask: Callable[..., Any], tmp_path: Path, text: str) -> None:
-    mark = f"600.{os.getpid()}"
-    folder = stub(tmp_path / "stubs", "nvidia-smi", text.replace("{}", mark)).parent
-    start = time.monotonic()
-    told = ask(PATH=f"{folder}:{os.environ['PATH']}")
-    assert time.monotonic() - start < LONGEST
-    assert told["found"]["driver-hangs"]["severity"] == "error"
-    assert told["smi"]["answer"] == "hangs"
-    assert running(mark) == []
-
-
 def test_a_stop_is_heard_while_the_driver_hangs(tmp_path: Path) -> None:
-    mark = f"601.{os.getpid()}"
-    folder = stub(tmp_path / "stubs", "nvidia-smi", f"sleep {mark}").parent
+    own = f"700.{os.getpid()}"
+    folder = stub(tmp_path / "stubs", "nvidia-smi", f"sleep {own}").parent
     env = environment(PATH=f"{folder}:{os.environ['PATH']}")
     with subprocess.Popen(command("doctor"), cwd=tmp_path, env=env, stderr=subprocess.PIPE, text=True) as process:
-        while len(running(mark)) < 2:  # its own and the probe's
+        while len(running(own)) < 2:  # its own and the probe's
             time.sleep(0.1)
             assert process.poll() is None
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=10)
     assert process.returncode == 130
     assert "interrupted" in said
-    assert running(mark) == []
+    assert running(own) == []
 
 
 def test_an_nvidia_smi_that_fails(ask: Callable[..., Any], tmp_path: Path) -> None:
@@ -194,6 +221,23 @@ def test_an_nvidia_smi_that_fails(ask: Callable[..., Any], tmp_path: Path) -> No
     found = ask(PATH=f"{folder}:{os.environ['PATH']}")["found"]["driver-fails"]
     assert said in found["so"]
     assert "restart the machine" in found["mend"]
+
+
+@contextlib.contextmanager
+def building(args: list[str | Path], project: Path, env: dict[str, str]) -> Iterator[Callable[[], str]]:
+    """What a build says that fails, while the doctor is asked."""
+    gone = dict.fromkeys(("CUDA_HOME", "CUDA_PATH", "CXX", "TORCH_CUDA_ARCH_LIST"))
+    env = environment(**{**gone, **env})
+    with subprocess.Popen(
+        args, cwd=project, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    ) as build:
+
+        def failure() -> str:
+            said, _ = build.communicate()
+            assert build.returncode != 0
+            return said
+
+        yield failure
 
 
 @pytest.mark.parametrize(
@@ -229,19 +273,10 @@ def test_what_is_said_to_happen_happens(
     project = shutil.copytree(PROJECTS / "stranger", tmp_path / "project")
     folder = stub(tmp_path / "stubs" / "bin", "nvcc", f"echo '{NVCC.format(release=release)}'").parent
     env = {"PATH": f"{folder}:{os.environ['PATH']}", "FORCE_CUDA": "1", "CUDA_VISIBLE_DEVICES": "", **changes}
-    told = ask("--python", whole, project, **env)
-    assert words in told["found"][check]["will"]
-    gone = {} if "CUDA_HOME" in changes else {"CUDA_HOME": None}
-    done = subprocess.run(
-        [whole / "bin" / "python", "setup.py", "build_ext"],
-        cwd=project,
-        env=environment(**{"TORCH_CUDA_ARCH_LIST": None, "CUDA_PATH": None, "CXX": None, **gone, **env}),
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert words in done.stdout + done.stderr
+    with building([whole / "bin" / "python", "setup.py", "build_ext"], project, env) as failure:
+        told = ask("--python", whole, project, **env)
+        assert words in told["found"][check]["will"]
+        assert words in failure()
 
 
 SETUP = """
@@ -275,52 +310,88 @@ def test_projects_fail_as_is_said(
         (project / name).write_text(HOST, encoding="utf-8")
     folder = stub(tmp_path / "cuda" / "bin", "nvcc", f"echo '{NVCC.format(release='13.0')}'; test $# = 1").parent
     env = {"PATH": f"{folder}:{os.environ['PATH']}", "TORCH_CUDA_ARCH_LIST": "9.0"}
-    told = ask("--python", whole, project, **env)
-    assert words in told["found"][check]["will"]
-    isolated = ["uv", "build", "--wheel", "--python", whole / "bin" / "python"]
-    done = subprocess.run(
-        isolated if check == "requires-torch" else [whole / "bin" / "python", "setup.py", "build_ext"],
-        cwd=project,
-        env=environment(**{"CUDA_HOME": None, "CUDA_PATH": None, "CXX": None, **env}),
-        text=True,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode != 0
-    assert words in done.stdout + done.stderr
+    isolated: list[str | Path] = ["uv", "build", "--wheel", "--python", whole / "bin" / "python"]
+    local = [whole / "bin" / "python", "setup.py", "build_ext"]
+    with building(isolated if check == "requires-torch" else local, project, env) as failure:
+        told = ask("--python", whole, project, **env)
+        assert words in told["found"][check]["will"]
+        assert words in failure()
 
 
-def test_an_installed_package(ask: Callable[..., Any], bare: Path) -> None:
-    found = ask("--python", bare, "--package", "torch")["found"]
-    assert "libcudnn" in found["package-libraries"]["so"]
-    assert ask("--python", bare, "--package", "no-such-package")["found"]["package-absent"]["severity"] == "error"
-    told = ask("--python", bare, "--package", "typing_extensions")
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment with packages of one library each, which needs another that is gone: `op`, whose RECORD lists it;
+    `edited`, which lies elsewhere; `pure`, without a library; and `one`, a module that is a library itself.
+    """
+    folder = tmp_path_factory.mktemp("installed")
+    env = folder / "env"
+    subprocess.run(["uv", "venv", "-q", "--python", sys.executable, env], check=True)
+    (site,) = env.glob("lib/python*/site-packages")
+    (folder / "gone.c").write_text("int gone(void) { return 0; }\n", encoding="utf-8")
+    (folder / "op.c").write_text("int gone(void); int op(void) { return gone(); }\n", encoding="utf-8")
+    gcc = ["gcc", "-shared", "-fPIC", "-o"]
+    subprocess.run([*gcc, "libgone.so", "gone.c"], cwd=folder, check=True)
+    subprocess.run([*gcc, "op.so", "op.c", "-L.", "-lgone"], cwd=folder, check=True)
+    source = folder / "source"
+    for name, library, record in (
+        ("op", site / "op" / "op.so", "op/op.so,,\n"),
+        ("edited", source / "edited" / "op.so", None),
+        ("one", source / "one.so", None),
+        ("pure", site / "pure" / "op.py", "pure/op.py,,\n"),
+    ):
+        library.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(folder / "op.so" if library.suffix == ".so" else __file__, library)
+        told = site / f"{name}-1.0.dist-info"
+        told.mkdir()
+        (told / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n", encoding="utf-8")
+        if record is not None:
+            (told / "RECORD").write_text(record, encoding="utf-8")
+    (site / "edited.pth").write_text(f"{source}\n", encoding="utf-8")
+    return env
+
+
+@pytest.mark.parametrize("name", ["op", "edited", "one"])
+def test_an_installed_package(ask: Callable[..., Any], installed: Path, name: str) -> None:
+    told = ask("--python", installed, "--package", name)
+    found = told["found"]["package-libraries"]
+    ((library,), severity) = ([one["path"] for one in told["package"]["libraries"]], found["severity"])
+    load = [installed / "bin" / "python", "-c", f"import ctypes; ctypes.CDLL({library!r})"]
+    said = subprocess.run(load, text=True, capture_output=True, check=False).stderr.strip().splitlines()[-1]
+    assert severity == "error"
+    assert "libgone.so: cannot open shared object file" in said
+    assert "libgone.so: cannot open shared object file" in found["will"]
+
+
+def test_packages_without_a_library(ask: Callable[..., Any], installed: Path) -> None:
+    absent = ask("--python", installed, "--package", "no-such-package")["found"]
+    assert absent["package-absent"]["severity"] == "error"
+    told = ask("--python", installed, "--package", "pure")
     assert told["package"]["libraries"] == []
     assert told["found"]["package-no-library"]["severity"] == "info"
 
 
 def test_projects_of_strangers(ask: Callable[..., Any], bare: Path) -> None:
-    found = ask("--python", bare, PROJECTS / "stranger")["found"]
+    found = ask(PROJECTS / "stranger")["found"]
     assert found["requires-torch"]["severity"] == "error"
     assert found["torch-unpinned"]["severity"] == "warning"
     assert not [one for one in ask("--python", bare, PROJECTS / "faultops")["findings"] if one["area"] == "project"]
 
 
 def test_odd_places_and_variables(ask: Callable[..., Any], tmp_path: Path) -> None:
-    assert ask(HOME=None, USER=None)["version"] == 1
-    assert ask(PATH="")["found"]["compiler-absent"]
-    assert ask(PATH=None)["version"] == 1
-    assert ask(CUDA_HOME="/nonexistent\n\x1b[2J")["found"]["cuda-home-wrong"]
-    assert ask(TORCH_CUDA_ARCH_LIST="banana;+PTX")["version"] == 1
-    assert ask(MAX_JOBS="many", CUDA_VISIBLE_DEVICES="nonsense", DOCKER_HOST="tcp://127.0.0.1:1")["version"] == 1
-    assert ask(DOCKER_HOST="nonsense")["found"]["engine-absent"]
-    assert ask(LD_LIBRARY_PATH=":::/nonexistent")["version"] == 1
+    odd = {"HOME": None, "USER": None, "MAX_JOBS": "many", "CUDA_VISIBLE_DEVICES": "nonsense"}
+    told = ask(PATH="", TORCH_CUDA_ARCH_LIST="banana;+PTX", LD_LIBRARY_PATH=":::/nonexistent", **odd)
+    assert told["found"]["compiler-absent"]
+    assert told["found"]["arch-list-wrong"]
+    assert ask(PATH=None, DOCKER_HOST="tcp://127.0.0.1:1")["version"] == 1
+    told = ask(CUDA_HOME="/nonexistent\n\x1b[2J", DOCKER_HOST="nonsense")
+    assert told["found"]["cuda-home-wrong"]
+    assert told["found"]["engine-absent"]
     loop = tmp_path / "loop"
     loop.symlink_to(loop)
-    assert ask(CUDA_HOME=str(loop), CXX=str(loop), PATH=f"{loop}:{os.environ['PATH']}")["version"] == 1
     folder = tmp_path / "empty"
     folder.mkdir()
-    assert ask(folder)["found"]["project-empty"]["severity"] == "error"
+    told = ask(folder, CUDA_HOME=str(loop), CXX=str(loop), PATH=f"{loop}:{os.environ['PATH']}")
+    assert told["found"]["project-empty"]["severity"] == "error"
 
 
 @pytest.mark.parametrize(
@@ -359,3 +430,17 @@ def test_the_report_for_people(mill: Callable[..., subprocess.CompletedProcess[s
     assert "Something stands in the way: " in done.stdout
     assert "    → " in done.stdout
     assert f"torch         {TORCH}+cu130" in done.stdout
+
+
+@pytest.mark.parametrize("name", [name for name in HANGING if name != "nvcc"])
+def test_an_nvidia_smi_that_hangs_is_a_finding(hung: Callable[[str], Any], name: str) -> None:
+    told = hung(name)
+    assert told["seconds"] < LONGEST
+    assert told["found"]["driver-hangs"]["severity"] == "error"
+    assert told["smi"]["answer"] == "hangs"
+    assert running(mark(name)) == []
+
+
+def test_an_nvcc_that_hangs_is_a_finding(hung: Callable[[str], Any]) -> None:
+    assert "did not answer" in hung("nvcc")["found"]["nvcc-broken"]["so"]
+    assert running(mark("nvcc")) == []
