@@ -46,6 +46,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     subprocess.run(["uv", "venv", "-q", "--python", sys.executable, folder], check=True)
     wanted = [f"torch=={TORCH}", "numpy", "ninja", "setuptools<82"]
     subprocess.run(["uv", "pip", "install", "-q", "--python", folder, *wanted], check=True)
+    # Every build imports torch, whose bytecode is kept here once, whatever this process's environment says.
+    first = [folder / "bin" / "python", "-c", "import torch.utils.cpp_extension"]
+    subprocess.run(first, env=environment(PYTHONDONTWRITEBYTECODE=None), check=True)
     return folder
 
 
