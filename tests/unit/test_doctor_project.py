@@ -234,6 +234,55 @@ def test_a_default_that_the_caller_may_replace_is_no_pin(tmp_path: Path) -> None
     assert made(tmp_path, CMakeLists_dot_txt=text).architectures == ()
 
 
+BRANCHES = """
+set(STD 14)
+set(ARCHS 80 90)
+if(WIN32)
+  set(CMAKE_CXX_STANDARD 11)
+elseif(BIG)
+  set(CMAKE_CXX_STANDARD 23)
+else()
+  set(CMAKE_CXX_STANDARD ${STD})
+endif()
+if(NOT MSVC)
+  set(CMAKE_CUDA_STANDARD 17)
+else()
+  set(CMAKE_CUDA_STANDARD 14)
+endif()
+set_target_properties(op PROPERTIES CUDA_ARCHITECTURES "${ARCHS}")
+set(CMAKE_CUDA_ARCHITECTURES ${FROM_OUTSIDE})
+"""
+
+
+def test_cmakes_branches_and_variables(tmp_path: Path) -> None:
+    found = made(tmp_path, CMakeLists_dot_txt=BRANCHES)
+    assert [(one.value, one.line, one.sure) for one in found.standards] == [
+        (23, 7, False),
+        (14, 9, False),
+        (17, 12, True),
+    ]
+    (targets,) = found.architectures
+    assert (targets.sass, targets.text) == (("80", "90"), "CUDA_ARCHITECTURES 80 90")
+
+
+@pytest.mark.parametrize(
+    ("sources", "collide", "guessed"),
+    [
+        ("[f'csrc/{name}.cpp', f'csrc/{name}.cu']", True, True),
+        ("[os.path.join('csrc', 'op.cpp'), os.path.join('csrc', 'op.cu')]", True, False),
+        ("[os.path.join('csrc', 'op.cpp'), os.path.join('cuda', 'op.cu')]", False, False),
+        ("[os.path.join(here, 'op.cpp'), os.path.join(there, 'op.cu')]", True, True),
+        ("sorted(glob.glob('csrc/*.cpp')) + ['cuda/op.cu']", False, False),
+        ("[here + '/csrc/op.cpp']", True, True),
+    ],
+)
+def test_sources_as_setup_py_names_them(tmp_path: Path, sources: str, *, collide: bool, guessed: bool) -> None:
+    text = f"CUDAExtension('op', {sources})\n"
+    found = made(tmp_path, setup_dot_py=text, csrc__op_dot_cpp="", csrc__op_dot_cu="", cuda__op_dot_cu="")
+    assert found.collisions == ((("csrc/op.cpp", "csrc/op.cu"),) if collide else ())
+    assert found.guessed is guessed
+
+
 def test_pyproject_toml(tmp_path: Path) -> None:
     text = (
         '[build-system]\nrequires = ["setuptools", "torch"]\n[project]\nname = "op"\ndependencies = [\n"torch>=2",\n]\n'

@@ -11,12 +11,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelmill import doctor_setup
-from wheelmill.doctor_facts import Architectures, Project, Standard, Stated
+from wheelmill import doctor_cmake, doctor_setup
+from wheelmill.doctor_facts import Project, Stated
 from wheelmill.project import COMPILED, NEVER, UNWANTED
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from wheelmill.doctor_facts import Architectures, Standard
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -36,11 +38,6 @@ HEADERS = (".h", ".hpp", ".cuh", ".hh")
 # Of torch's headers only these have a stable ABI.
 STABLE = re.compile(r"torch/(csrc/(stable|inductor/aoti_torch)|headeronly)/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|ATen|c10)/[^>"\n]+)[>"]', re.MULTILINE)
-# cxx_std_17 is none: a feature raises what a compiler does by itself, and never lowers it.
-CMAKE_STANDARD = re.compile(r"\b((?:CMAKE_)?(?:CXX|CUDA)_STANDARD)\s+\"?(\d\w)\b")
-CMAKE_TARGETS = re.compile(r"\b((?:CMAKE_)?CUDA_ARCHITECTURES|TORCH_CUDA_ARCH_LIST)\s+\"?([\d.][^)\"$]*)")
-GUARD = r"\bif\s*\(\s*NOT\s+(?:DEFINED\s+)?\"?(?:\$\{)?%s\b"
-LONGEST = 120
 CMAKES = ("scikit_build_core", "py_build_cmake", "skbuild")
 
 
@@ -66,7 +63,12 @@ def read(root: Path) -> Project:
         _pyproject(root, found)
     for name in names:
         if name.rpartition("/")[2] == "CMakeLists.txt" or name.endswith(".cmake"):
-            _cmake(root, name, found)
+            content = _bytes(root, name, found)
+            said = doctor_cmake.read(content.decode("utf-8", "replace"), name) if content is not None else None
+            if said is not None:
+                found.cuda |= said.cuda
+                found.standards += said.standards
+                found.architectures += said.architectures
     sources = [name for name in names if name.endswith(COMPILED)]
     collide = [pair for one in told.extensions for pair in doctor_setup.collisions(one)]
     guessed = told.computed and not collide
@@ -217,41 +219,6 @@ def _table(table: Any, name: str) -> dict[str, Any]:
 
 def _texts(value: Any) -> tuple[str, ...]:
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def _cmake(root: Path, name: str, found: _Found) -> None:
-    content = _bytes(root, name, found)
-    if content is None:
-        return
-    text = content.decode("utf-8", "replace")
-    found.cuda |= bool(re.search(r"enable_language\s*\(\s*CUDA|project\s*\([^)]*\bCUDA\b", text))
-    for number, full in enumerate(text.splitlines(), 1):
-        line = full.partition("#")[0]
-        for match in CMAKE_STANDARD.finditer(line):
-            value = doctor_setup.standard(match[2])
-            if value is not None:
-                found.standards.append(Standard(text=match[0], file=name, line=number, value=value))
-        for match in doctor_setup.STANDARD.finditer(line):
-            value = doctor_setup.standard(match[1])
-            if value is not None:
-                found.standards.append(Standard(text=match[0], file=name, line=number, value=value))
-        found.architectures += _cmake_targets(line, text, name, number)
-
-
-def _cmake_targets(line: str, text: str, name: str, number: int) -> Iterator[Architectures]:
-    match = CMAKE_TARGETS.search(line)
-    if match and not re.search(GUARD % match[1], text) and "CACHE" not in line:
-        shown = match[0].strip()[:LONGEST]
-        if match[1] == doctor_setup.LIST:
-            yield doctor_setup.listed(match[2].strip(), name, number)
-            return
-        words = re.findall(r"(\d{2,3}[af]?)(-real|-virtual)?", match[2])
-        sass = tuple(one for one, kind in words if kind != "-virtual")
-        ptx = tuple(one for one, kind in words if kind != "-real")
-        yield Architectures(text=shown, file=name, line=number, sass=sass, ptx=ptx, variable="CMAKE_CUDA_ARCHITECTURES")
-    elif doctor_setup.FLAG.search(line) and doctor_setup.TARGET.search(line):
-        sass, ptx = doctor_setup.targets(line)
-        yield Architectures(text=line.strip()[:LONGEST], file=name, line=number, sass=sass, ptx=ptx)
 
 
 def _unstable(root: Path, names: list[str]) -> str | None:

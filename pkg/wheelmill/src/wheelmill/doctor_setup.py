@@ -202,8 +202,9 @@ def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, 
     keywords = {one.arg: one.value for one in node.keywords}
     if function.endswith("Extension") and function != "BuildExtension":
         stated = keywords.get("sources") or (node.args[1] if len(node.args) > 1 else None)
-        sources = tuple(dict.fromkeys(_sources(stated, root))) if stated is not None else ()
-        told.computed |= not isinstance(stated, ast.List) or len(stated.elts) != len(sources)
+        every = [*_sources(stated, root)]
+        sources = tuple(dict.fromkeys(one for one in every if one is not None))
+        told.computed |= None in every
         told.extensions.append(sources)
         told.cuda |= any(one.endswith(".cu") for one in sources)
     if function == "setup":
@@ -214,17 +215,36 @@ def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, 
                 told.install_requires.append(Stated(text=one.value, file=name, line=one.lineno))
 
 
-def _sources(node: ast.AST, root: Path) -> Iterator[str]:
-    """The files of compiled code that an expression names, those of a glob's pattern too."""
-    for one in ast.walk(node):
-        if not isinstance(one, ast.Constant) or not isinstance(one.value, str) or not one.value.endswith(COMPILED):
-            continue
-        text = os.path.normpath(one.value)
-        if not {"*", "?", "["} & set(text) or os.path.isabs(text):  # noqa: PTH117
-            yield text
-            continue
-        with contextlib.suppress(ValueError):  # a pattern that pathlib does not take, or of files outside
-            for path in itertools.islice(root.glob(text), GLOBBED):
+def _sources(node: ast.expr | None, root: Path) -> Iterator[str | None]:
+    """The files of compiled code that an expression names, those of a glob's pattern too; None for what is computed."""
+    match node:
+        case ast.Constant(value=str(text)):
+            if text.endswith(COMPILED):
+                yield os.path.normpath(text)
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for one in parts:
+                yield from _sources(one, root)
+        case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(left, ast.Constant):
+            yield from _sources(left, root)
+            yield from _sources(right, root)
+        case ast.Call(func=function, args=[one]) if _named(function) in {"sorted", "list", "str"}:
+            yield from _sources(one, root)
+        case ast.Call(func=function, args=parts) if _named(function) in {"join", "glob", "iglob"}:
+            texts = [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+            if len(texts) != len(parts):
+                yield None
+            elif _named(function) == "join":
+                yield os.path.normpath("/".join(texts))
+            else:
+                yield from _globbed(texts[0] if texts else "", root)
+        case _:
+            yield None
+
+
+def _globbed(pattern: str, root: Path) -> Iterator[str]:
+    with contextlib.suppress(ValueError, NotImplementedError):  # what pathlib does not take, and files outside
+        for path in itertools.islice(root.glob(os.path.normpath(pattern)), GLOBBED):
+            if path.name.endswith(COMPILED):
                 yield path.relative_to(root).as_posix()
 
 
