@@ -123,6 +123,11 @@ setup(ext_modules=[
         ("from torch.utils import cpp_extension as c\nc.BuildExtension, c.CUDAExtension('a', [])", True, True),
         ("import torch.utils.cpp_extension as c\nc.BuildExtension.with_options(use_ninja=False)", False, False),
         ("import torch\nclass BuildExtension(build_ext): pass\nExtension('a', [])", False, False),
+        (
+            "import torch.utils.cpp_extension as c\nc.CUDAExtension('a', [], f'arch=compute_{n}')\nc.BuildExtension",
+            True,
+            False,
+        ),
         ("import torch.utils.cpp_extension as c\nif C: c.CUDAExtension('a', [])\nc.BuildExtension", True, False),
     ],
 )
@@ -251,6 +256,8 @@ else()
 endif()
 set_target_properties(op PROPERTIES CUDA_ARCHITECTURES "${ARCHS}")
 set(CMAKE_CUDA_ARCHITECTURES ${FROM_OUTSIDE})
+set(CMAKE_CXX_FLAGS "-std=c++20")
+set(CMAKE_CXX_FLAGS "${CMAKE_CXX_FLAGS} -Wall")
 """
 
 
@@ -260,6 +267,7 @@ def test_cmakes_branches_and_variables(tmp_path: Path) -> None:
         (23, 7, False),
         (14, 9, False),
         (17, 12, True),
+        (20, 18, True),
     ]
     (targets,) = found.architectures
     assert (targets.sass, targets.text) == (("80", "90"), "CUDA_ARCHITECTURES 80 90")

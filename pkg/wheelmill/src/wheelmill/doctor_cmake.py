@@ -34,12 +34,12 @@ class Said:
 
 def read(text: str, name: str) -> Said:
     said = Said(cuda=bool(CUDA.search(text)))
-    for number, line, sure in _lines(text):
+    for number, plain, line, sure in _lines(text):
         for match in STANDARD.finditer(line):
             _standard(said, match[0], match[2], name, number, sure=sure)
-        for match in doctor_setup.STANDARD.finditer(line):
+        for match in doctor_setup.STANDARD.finditer(plain):
             _standard(said, match[0], match[1], name, number, sure=sure)
-        said.architectures += _targets(line, text, name, number, sure=sure)
+        said.architectures += _targets(plain, line, text, name, number, sure=sure)
     return said
 
 
@@ -49,27 +49,26 @@ def _standard(said: Said, text: str, value: str, name: str, number: int, *, sure
         said.standards.append(Standard(text=text, file=name, line=number, value=year, sure=sure))
 
 
-def _lines(text: str) -> Iterator[tuple[int, str, bool]]:
-    """(number, line, whether no condition decides it) of the lines that count on Linux, with CUDA.
-
-    Without comments and quotes, and with the variables that the file itself set.
+def _lines(text: str) -> Iterator[tuple[int, str, str, bool]]:
+    """(number, line without its comment, the same without quotes and with the variables that the file itself set,
+    whether no condition decides it) of the lines that count on Linux, with CUDA.
     """
     # True where a branch is taken only elsewhere, False where always here, None where that is not known.
     branches: list[bool | None] = []
     values: dict[str, str] = {}
-    for number, full in enumerate(text.splitlines(), 1):
-        line = full.partition("#")[0]
+    for number, whole in enumerate(text.splitlines(), 1):
+        line = whole.partition("#")[0]
         command = COMMAND.match(line)
         if command:
             _branch(branches, command[1].lower(), command[2])
             continue
         if True in branches:
             continue
-        line = re.sub(r"\$\{(\w+)\}", lambda match: values.get(match[1], match[0]), line).replace('"', "")
-        assigned = SET.match(line)
+        full = re.sub(r"\$\{(\w+)\}", lambda match: values.get(match[1], match[0]), line).replace('"', "")
+        assigned = SET.match(full)
         if assigned:
             values[assigned[1]] = assigned[2].strip()
-        yield number, line, not branches or all(one is False for one in branches)
+        yield number, line, full, not branches or all(one is False for one in branches)
 
 
 def _branch(branches: list[bool | None], command: str, condition: str) -> None:
@@ -84,7 +83,7 @@ def _branch(branches: list[bool | None], command: str, condition: str) -> None:
         branches[-1] = None if branches[-1] is None or command == "elseif" else not branches[-1]
 
 
-def _targets(line: str, text: str, name: str, number: int, *, sure: bool) -> Iterator[Architectures]:
+def _targets(plain: str, line: str, text: str, name: str, number: int, *, sure: bool) -> Iterator[Architectures]:
     match = TARGETS.search(line)
     if match and not re.search(GUARD % match[1], text) and "CACHE" not in line:
         if match[1] == doctor_setup.LIST:
@@ -95,7 +94,7 @@ def _targets(line: str, text: str, name: str, number: int, *, sure: bool) -> Ite
         ptx = tuple(one for one, kind in words if kind != "-real")
         shown, variable = match[0].strip()[:LONGEST], "CMAKE_CUDA_ARCHITECTURES"
         yield Architectures(text=shown, file=name, line=number, sure=sure, sass=sass, ptx=ptx, variable=variable)
-    elif doctor_setup.FLAG.search(line) and doctor_setup.TARGET.search(line):
-        sass, ptx = doctor_setup.targets(line)
-        shown = line.strip()[:LONGEST]
+    elif doctor_setup.FLAG.search(plain) and doctor_setup.TARGET.search(plain):
+        sass, ptx = doctor_setup.targets(plain)
+        shown = plain.strip()[:LONGEST]
         yield Architectures(text=shown, file=name, line=number, sure=sure, sass=sass, ptx=ptx)

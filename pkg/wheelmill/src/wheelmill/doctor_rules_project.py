@@ -90,7 +90,13 @@ def _shown(together: Sequence[Architectures]) -> str:
         return together[0].text
     sass = dict.fromkeys(number for one in together for number in one.sass)
     ptx = dict.fromkeys(number for one in together for number in one.ptx)
-    return listing([*(f"sm_{one}" for one in sass), *(f"compute_{one}" for one in ptx)])
+    order = sorted([*(f"sm_{one}" for one in sass), *(f"compute_{one}" for one in ptx)], key=_order)
+    return listing(order)
+
+
+def _order(target: str) -> tuple[bool, int, str]:
+    """Sort key of `sm_100a`: SASS first, then by number."""
+    return target.startswith("compute"), int("".join(filter(str.isdigit, target))), target
 
 
 def _standards(case: Case, one: Project) -> Iterator[Finding]:

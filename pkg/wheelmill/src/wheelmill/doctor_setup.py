@@ -38,12 +38,14 @@ class Setup:
 
     `imports_torch` is True, or None where a condition decides it. `conditional` is what decides whether CUDA code is
     built: FORCE_CUDA, or torch.cuda.is_available(). `builder` is whether torch's own build_ext compiles, `ninja`
-    whether that may use ninja, `certain` whether it surely compiles CUDA code, `cmake` whether CMake is called.
+    whether that may use ninja, `certain` whether it surely compiles CUDA code for targets that
+    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called.
     """
 
     imports_torch: bool | None = False
     cuda: bool = False
     certain: bool = False
+    flagged: bool = False
     builder: bool = False
     ninja: bool = True
     cmake: bool = False
@@ -97,6 +99,8 @@ def read(source: bytes, name: str, root: Path) -> Setup:
                 _condition(node, told)
         _builder(node, told)
         _list(node, name, told)
+    # With a flag that names a target, torch looks for none itself.
+    told.certain &= not told.flagged
     for stated in groups.values():
         # Of what a condition chooses from, a new torch gets the newest.
         newest = max((one.value for one in stated), default=0)
@@ -191,6 +195,7 @@ def _text(text: str, name: str, line: int, told: Setup, *, sure: bool) -> Iterat
         value = standard(match[1])
         if value is not None:
             yield Standard(text=match[0], file=name, line=line, value=value, sure=sure)
+    told.flagged |= "arch" in text and bool(FLAG.search(text))
     if FLAG.search(text) and TARGET.search(text):
         sass, ptx = targets(text)
         told.architectures.append(Architectures(text=text[:200], file=name, line=line, sure=sure, sass=sass, ptx=ptx))
