@@ -378,8 +378,12 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
     cpu = {"torch": Torch(version="2.11.0+cpu", cuda="cpu", origin="pytorch"), "gpus": ()}
     assert judged(env=cpu, **none)["nvcc-absent"].severity == "info"
     assert judged(project=PROJECT, env=cpu)["torch-cpu"].severity == "error"
-    installed = Package(name="op", version="1", libraries=(LIBRARY,))
-    assert judged(package=installed, env={"torch": Torch(version=None)})["torch-absent"].severity == "error"
+    none = {"env": {"torch": Torch(version=None)}}
+    numpy = Package(name="numpy", version="2", libraries=(LIBRARY,), requires=("torch-like",))
+    assert judged(package=numpy, **none)["torch-absent"].severity == "warning"
+    assert judged(package=replace(numpy, requires=("torch>=2",)), **none)["torch-absent"].severity == "error"
+    loads = replace(numpy, libraries=(replace(LIBRARY, lacking=("libc10.so",)),))
+    assert judged(package=loads, **none)["torch-absent"].severity == "error"
 
 
 def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Finding]]) -> None:

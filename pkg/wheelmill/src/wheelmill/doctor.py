@@ -91,6 +91,6 @@ def _weighed(case: Case, finding: Finding) -> Finding:
     builds = finding.area in BUILDS or finding.id == "python-headers"
     if case.package is not None and builds:
         return replace(finding, severity="warning" if finding.severity == "error" else "info")
-    if finding.id == "torch-absent" and case.package is not None and case.package.libraries:
+    if finding.id == "torch-absent" and case.package is not None and case.package.of_torch:
         return replace(finding, severity="error")
     return finding

@@ -5,6 +5,7 @@ A fact that is None is not known, as in `which_env`, whose Environment holds Pyt
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
@@ -237,3 +238,10 @@ class Package:
     libraries: tuple[PackageLibrary, ...] = ()
     alternatives: frozenset[str] = frozenset()
     unreadable: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def of_torch(self) -> bool:
+        """Whether it has libraries and needs torch: by its requirements, or by one of them."""
+        asks = any(re.match(r"torch\b(?!-)", one) for one in self.requires)
+        loads = any(one.startswith(("libtorch", "libc10")) for library in self.libraries for one in library.lacking)
+        return bool(self.libraries) and (asks or loads)

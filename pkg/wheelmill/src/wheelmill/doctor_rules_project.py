@@ -56,7 +56,9 @@ def _conditional(what: str, *, forced: bool) -> Iterator[Finding]:
             yield found("cuda-conditional", what="FORCE_CUDA, which is not 1", will=will, command="export FORCE_CUDA=1")
         return
     will = "the build stops, or succeeds without CUDA code: its operators do not exist on GPUs"
-    command = "build where a GPU is seen (in a container: docker run --gpus all), or let setup.py hear FORCE_CUDA too"
+    command = (
+        "build where a GPU is seen (in a container: docker run --gpus all), or have setup.py ask for FORCE_CUDA=1 too"
+    )
     yield found("cuda-conditional", what=what, will=will, command=command)
 
 
