@@ -51,7 +51,9 @@ def test_pages_are_written_and_old_ones_removed(tmp_path: Path) -> None:
 
 
 def test_each_rule_is_used_and_each_used_one_is_in_the_table() -> None:
-    text = "".join(path.read_text(encoding="utf-8") for path in SOURCES.glob("*.py"))
+    # The doctor's findings are of a table of its own.
+    modules = [path for path in SOURCES.glob("*.py") if not path.name.startswith("doctor")]
+    text = "".join(path.read_text(encoding="utf-8") for path in modules)
     used = set(re.findall(r'(?:found|Problem)\(\s*f?"([a-z0-9{}-]+)"', text))
     used |= set(re.findall(r'rule = "([a-z-]+)" if \w+ else "([a-z-]+)"', text)[0])
     used |= {name.replace("{kind}", kind) for name in used for kind in ("sass", "ptx")}
