@@ -162,7 +162,7 @@ def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | Non
     cut = _is_cut(log, index)
     for between in ("", " ", None) if cut else (None, " ", ""):
         window = range(index, index + 1) if between is None else _window(log, index)
-        whole = log.lines[index].text if between is None else between.join(log.lines[one].bare for one in window)
+        whole = log.lines[index].said if between is None else between.join(log.lines[one].bare for one in window)
         for pattern in patterns:
             match = pattern.search(whole)
             if match:
@@ -220,7 +220,7 @@ def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], di
 
 def _says(patterns: Sequence[re.Pattern[str]], lines: Sequence[Line]) -> bool:
     """Whether one of the patterns matches in these lines as they are."""
-    return bool(patterns) and any(pattern.search("\n".join(line.text for line in lines)) for pattern in patterns)
+    return bool(patterns) and any(pattern.search("\n".join(line.said for line in lines)) for pattern in patterns)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

@@ -35,13 +35,14 @@ CONTROL = re.compile(
 # What CI runners, BuildKit, Compose and ninja put before a line.
 PREFIX = re.compile(
     r"""(?x)
-    (?:[^\t]{1,80}\t[^\t]{0,80}\t)?                                     # gh run view --log
+    (?:[^\t]{1,80}\t[^\t]{0,80}\t(?=\d{4}-))?                            # gh run view --log
     (?:[\w.-]{1,40}\ +\|\ )?                                            # a service of Compose
-    \[?(?:\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?)?\]?[ ]?
+    (?:\[?\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\ ?){0,2}
+    (?:\d\d:\d\d:\d\d(?:\.\d+)?\ +)?                                    # Jenkins
     (?:\d\d[OE][ +]\ ?)?                                                # GitLab
     (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
     (?:\#\#\[\w+\])?
-    (?:\[gw\d+\]\ )?
+    (?:\[(?:gw|rank)\d+\]:?\ )?                                          # xdist, torchrun
     """
 )
 # What a tool draws around text that it has wrapped.
@@ -50,10 +51,11 @@ FRAME = re.compile(r"^\s*(?:[│|╭╰├─>\u00d7]+\s*)*(?:E\s{2,})?|\s*[│|
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it is quoted. `bare` is without prefixes and frames; `breaks` says that nothing follows it."""
+    """A line as it is quoted. `said` is without prefixes, `bare` without frames too; `breaks`: nothing follows it."""
 
     number: int
     text: str
+    said: str
     bare: str
     breaks: bool = False
 
@@ -66,13 +68,13 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
             text = CONTROL.sub("", part[:LONGEST]).rstrip()
             if text:
                 start = PREFIX.match(text)
-                bare = FRAME.sub("", text[start.end() if start else 0 :])
-                yield Line(number + offset, text, bare)
-    yield Line(number + len(parts), "", "", breaks=True)
+                said = text[start.end() if start else 0 :]
+                yield Line(number + offset, text, said, FRAME.sub("", said))
+    yield Line(number + len(parts), "", "", "", breaks=True)
 
 
 class Log:
-    """The kept lines. `plain` is their text, `loose` and `tight` the same with the breaks of wrapped lines undone.
+    """The kept lines. `plain` is what they say, `loose` and `tight` the same with the breaks of wrapped lines undone.
 
     `matches` keeps what patterns found, as (lines, groups), for rules that ask again.
     """
@@ -83,7 +85,7 @@ class Log:
 
     @cached_property
     def plain(self) -> Text:
-        return Text([line.text for line in self.lines], "\n")
+        return Text([line.said for line in self.lines], "\n")
 
     @cached_property
     def loose(self) -> Text:
