@@ -7,11 +7,18 @@ each shape of line only so often, so that neither time nor memory grows with wha
 from __future__ import annotations
 
 import re
+import sys
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -32,6 +39,7 @@ CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
+LANGUAGES = Path(__file__).parent / "tables" / "languages.toml"
 # What CI runners, BuildKit, Compose and ninja put before a line.
 PREFIX = re.compile(
     r"""(?x)
@@ -42,7 +50,7 @@ PREFIX = re.compile(
     (?:\d\d[OE][ +]\ ?)?                                                # GitLab
     (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
     (?:\#\#\[\w+\])?
-    (?:\[(?:gw|rank)\d+\]:?\ )?                                          # xdist, torchrun
+    (?:\[gw\d+\]\ )?                                                     # xdist
     """
 )
 # What a tool draws around text that it has wrapped.
@@ -51,7 +59,10 @@ FRAME = re.compile(r"^\s*(?:[│|╭╰├─>\u00d7]+\s*)*(?:E\s{2,})?|\s*[│|
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it is quoted. `said` is without prefixes, `bare` without frames too; `breaks`: nothing follows it."""
+    """A line as it is quoted. `said` is without prefixes and in English, `bare` without frames too.
+
+    `breaks` says that nothing follows it.
+    """
 
     number: int
     text: str
@@ -60,8 +71,20 @@ class Line:
     breaks: bool = False
 
 
+@cache
+def _foreign() -> tuple[tuple[bytes, re.Pattern[str], str], ...]:
+    """(what such a message always has, its pattern, what it is in English) of tables/languages.toml."""
+    rows = []
+    for english, messages in tomllib.loads(LANGUAGES.read_text(encoding="utf-8")).items():
+        for message in messages:
+            key = max(message.split("{}"), key=len).encode()
+            rows.append((key, re.compile(re.escape(message).replace(r"\{\}", r"(\S+)")), english.replace("{}", r"\1")))
+    return tuple(rows)
+
+
 def _lines(data: bytes, number: int) -> Iterator[Line]:
     """The lines of a piece whose first has that number. What a carriage return overwrote is a line of its own."""
+    foreign = [(pattern, english) for key, pattern, english in _foreign() if key in data]
     parts = data.split(b"\n")
     for offset, raw in enumerate(parts):
         for part in raw.decode("utf-8", "replace").split("\r"):
@@ -69,6 +92,8 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
             if text:
                 start = PREFIX.match(text)
                 said = text[start.end() if start else 0 :]
+                for pattern, english in foreign:
+                    said = pattern.sub(english, said)
                 yield Line(number + offset, text, said, FRAME.sub("", said))
     yield Line(number + len(parts), "", "", "", breaks=True)
 
