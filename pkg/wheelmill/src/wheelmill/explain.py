@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 WRAPPED = 5  # lines that one message is wrapped over, at most
 NEAR = 60  # lines
 NARROWEST = 40  # characters of a line that is cut
+TERMINALS = (79, 80, 100, 120)  # widths at which one line alone is taken to be cut
 SMALL = 512 << 10  # characters of a log in which a word that is itself broken is looked for
 EVIDENCE, SHOWN, WIDEST = 6, 5, 400
 # NAME=value and NAME: value where the name is a secret's, as in a dump of an environment.
@@ -172,10 +173,10 @@ def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | Non
 
 
 def _is_cut(log: Log, index: int) -> bool:
-    """Whether a line ends where its neighbours are cut too: at a width that several have and none passes."""
+    """Whether a line ends where its neighbours are cut too: at a width that several have, or a terminal, and none passes."""
     width = len(log.lines[index].text)
     widths = [len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4]]
-    return width >= NARROWEST and max(widths) == width and widths.count(width) > 1
+    return width >= NARROWEST and max(widths) == width and (widths.count(width) > 1 or width in TERMINALS)
 
 
 def _window(log: Log, index: int) -> range:
