@@ -173,7 +173,7 @@ def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | Non
 
 
 def _is_cut(log: Log, index: int) -> bool:
-    """Whether a line ends where its neighbours are cut too: at a width that several have, or a terminal, and none passes."""
+    """Whether a line is cut where it ends: at a width that its neighbours or terminals have and none passes."""
     width = len(log.lines[index].text)
     widths = [len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4]]
     return width >= NARROWEST and max(widths) == width and (widths.count(width) > 1 or width in TERMINALS)
