@@ -11,6 +11,7 @@ from typing import IO, TYPE_CHECKING
 from wheelmill import explain_log
 from wheelmill.ci_secrets import MASK, Mask
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
+from wheelmill.explain_told import is_overcome, is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -153,8 +154,8 @@ def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
         for index in (place for word in rule.find for place in text.places(word)):
             if index not in seen:
                 seen.add(index)
-                hit = _at(rule.line, log, index)
-                if hit is not None:
+                hit = None if is_quoted(log.lines, index) else _at(rule.line, log, index)
+                if hit is not None and not is_overcome(log.lines, hit.lines[-1]):
                     yield hit
 
 
