@@ -58,7 +58,7 @@ def test_what_was_reported_has_two_logs_and_there_are_enough_of_no_kind() -> Non
     for rule in rules().values():
         if rule.cases:
             assert len(list((LOGS / rule.id).glob("*.log"))) >= 2, rule.id
-    assert len(list((LOGS / NONE).glob("*.log"))) >= 35
+    assert len(list((LOGS / NONE).glob("*.log"))) >= 90
 
 
 def test_the_page_is_what_rules_and_logs_say() -> None:
@@ -166,6 +166,36 @@ def test_a_line_without_an_end() -> None:
     assert rule_of(b"x" * (9 << 20) + b"\n" + KILLED) == "oom-compiler"
     assert rule_of(b"x" * (9 << 20)) is None
     assert rule_of(b"") is None
+
+
+# --- what a log only tells of
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '+ echo "{}"',
+        "csrc/launch.py:90:        raise RuntimeError('{}')",
+        "docs/faq.md:30:{}",
+        "- Fixed {} where a machine is small",
+        "tests/test_log.py::test_reads[{}] PASSED",
+        "SKIPPED [1] tests/test_log.py:9: {}",
+        '{{"outcome": "passed", "message": "{}"}}',
+    ],
+)
+def test_an_error_that_is_quoted_is_no_cause(line: str) -> None:
+    said = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"
+    assert rule_of(f"{line.format(said)}\n[2/2] nvcc -c b.cu\n".encode()) is None
+    assert rule_of(f"{line.format(said)}\n{'[2/2] nvcc -c b.cu\n' * 4}{said}\n".encode()) == "oom-compiler"
+
+
+def test_an_error_that_a_later_attempt_got_over_is_no_cause() -> None:
+    again = b"Retrying with MAX_JOBS=1\n"
+    well = b"Successfully built ext\n"
+    assert rule_of(KILLED + again + well) is None
+    assert rule_of(KILLED + again) == "oom-compiler"
+    assert rule_of(KILLED + well) == "oom-compiler"
+    assert rule_of(KILLED + again + well + KILLED) == "oom-compiler"
 
 
 # --- what is said

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING
 from wheelmill import explain_log
 from wheelmill.ci_secrets import MASK, Mask
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
-from wheelmill.explain_told import is_overcome, is_quoted
+from wheelmill.explain_told import is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ class _Masking:
 def _judge(rule: Rule, log: Log, mask: _Masking) -> Iterator[Cause]:
     for hit in _hits(rule, log):
         made = _held(rule, log, hit)
-        if made is not None:
+        if made is not None and hit.lines[-1] > log.overcome:
             lowered, quoted, groups = made
             level = min(CONFIDENCE.index(rule.confidence) + lowered, len(CONFIDENCE) - 1)
             remedy = fill(rule.remedy, groups) + (f" {fill(rule.ask, groups)}" if lowered and rule.ask else "")
@@ -155,7 +155,7 @@ def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
             if index not in seen:
                 seen.add(index)
                 hit = None if is_quoted(log.lines, index) else _at(rule.line, log, index)
-                if hit is not None and not is_overcome(log.lines, hit.lines[-1]):
+                if hit is not None:
                     yield hit
 
 
@@ -177,6 +177,14 @@ def _is_cut(log: Log, index: int) -> bool:
     width = len(log.lines[index].text)
     widths = [len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4]]
     return width >= NARROWEST and max(widths) == width and widths.count(width) > 1
+
+
+def _goes_on(log: Log, index: int) -> bool:
+    """Whether a message may go on in the next line: this one is cut, or the next one's first word had no room in it."""
+    size = len(log.lines[index].text)
+    width = max(len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4])
+    first = log.lines[index + 1].bare.partition(" ")[0]
+    return _is_cut(log, index) or NARROWEST <= size <= width < size + 1 + len(first)
 
 
 def _window(log: Log, index: int) -> range:
@@ -216,6 +224,8 @@ def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], di
         match = pattern.search(text.whole)
         if match:
             first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
+            if text is not log.plain and not all(_goes_on(log, index) for index in range(first, last)):
+                continue
             yield list(range(first, min(last, first + WRAPPED) + 1)), _groups(match)
 
 

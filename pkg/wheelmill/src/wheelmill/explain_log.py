@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
+from wheelmill import explain_told
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -92,6 +94,11 @@ class Log:
     @cached_property
     def tight(self) -> Text:
         return Text([line.bare for line in self.lines], "")
+
+    @cached_property
+    def overcome(self) -> int:
+        """The last line whose error a later attempt got over."""
+        return explain_told.overcome(self.lines)
 
 
 class Text:

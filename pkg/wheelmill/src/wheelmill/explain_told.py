@@ -22,23 +22,24 @@ QUOTED = re.compile(
     | ^[-+]\ *(?:\ {2}|\t|[#]|//)                                         # a line of a diff
     | ^(?:commit\ )?[0-9a-f]{7,40}\ (?:\([^)]*\)\ )?[A-Z][a-z]+\ \S+\ \S   # a log of commits
     | ^[-*•]\ +(?:Fix|Add|Change|Handle|Document|Remove|Improve|Support|Avoid|Resolve|Known)\w*\b
-    | ^[-*•]\ +[^\n`]{0,60}`[^`\n]+`                                      # an item of a document
+    | ^[-*•]\ +[^"“`\n]{0,60}["“`]                                        # an item of a document
+    | ^[A-Z][A-Z_]{2,}\ =\ [\[({]?["']                                     # a constant of a program
     | ^[-*•]\ [^\n]*\((?:before|formerly|previously|was):
     | ^(?:If|When|Should)\b[^"“`\n]*["“`]                                 # advice
-    | ^(?:[\w.-]+/)*[\w.-]+\.(?:md|rst|txt|html|adoc)[:-]\d+[:-](?!\d+:)   # found by grep in a document,
-    | ^(?:[\w.-]+/)*[\w.-]+\.(?:py|pyi|sh|toml|cfg|ya?ml|json|cmake|c|cc|cpp|cxx|cu|cuh|h|hpp)[:-]\d+[:-](?:\s{2}|[^\s\d])
+    | ^(?:[\w.-]+/)*[\w.-]+\.(?:md|rst|txt|html|adoc)[:-]\d+[:-](?!\d+:)   # what grep finds in a document,
+    | ^(?:[\w.-]+/)*[\w.-]+\.(?:pyi?|sh|toml|cfg|ya?ml|json|cmake|c|cc|cpp|cxx|cu|cuh|h|hpp)
+        [:-]\d+[:-](?:\s{2}|[^\s\d])                                      # or in a source, with its indentation
     | \bpytest\.raises\(|\bassertRaises|\bmatch=r?["']
     | (?:^|\s)(?:PASSED|SKIPPED|XFAIL|XPASS)(?:\s|$)|^\s*SKIP(?:PED)?\b   # the name or reason of a test
     | ^(?:test\ )?[\w:./\[\]-]+\ \.\.\.\ ok$|Test\s+[#]\d+:.*\bPassed\b|"outcome":\ ?"(?:passed|skipped)"
     | ^--\                                                                # CMake's report of what it looked for
     """
 )
-RETRIED = r"(?i:\bretry(?:ing)?\b|\battempt (?:\d|#)|\btry(?:ing)? again\b|\bsecond (?:try|attempt)\b)"
-DONE = (
+RETRIED = re.compile(r"(?i:\bretry(?:ing)?\b|\battempt (?:\d|#)|\btrying again\b|\bsecond (?:try|attempt)\b)")
+DONE = re.compile(
     r"Successfully (?:built|installed) |Installed \d+ package|(?i:\bsucceeded\b|\bsuccessful\b|build success|"
     r"training (?:finished|complete)|^=* ?\d+ passed(?! *, *\d+ (?:failed|error)))"
 )
-OVERCOME = re.compile(rf"{RETRIED}[\s\S]*?(?:{DONE})", re.MULTILINE)
 
 
 def is_quoted(lines: Sequence[Line], index: int) -> bool:
@@ -53,6 +54,7 @@ def is_quoted(lines: Sequence[Line], index: int) -> bool:
     )
 
 
-def is_overcome(lines: Sequence[Line], index: int) -> bool:
-    """Whether it was tried again after a line, or by it, and went well."""
-    return OVERCOME.search("\n".join(line.text for line in lines[index:])) is not None
+def overcome(lines: Sequence[Line]) -> int:
+    """The last line, by its index, after which it was tried again and went well; -1 where there is none."""
+    done = next((index for index in reversed(range(len(lines))) if DONE.search(lines[index].text)), -1)
+    return next((index for index in reversed(range(done + 1)) if RETRIED.search(lines[index].text)), -1)
