@@ -186,7 +186,8 @@ def test_a_line_without_an_end() -> None:
 def test_an_error_that_is_quoted_is_no_cause(line: str) -> None:
     said = "nvcc error   : 'cicc' died due to signal 9 (Kill signal)"
     assert rule_of(f"{line.format(said)}\n[2/2] nvcc -c b.cu\n".encode()) is None
-    assert rule_of(f"{line.format(said)}\n{'[2/2] nvcc -c b.cu\n' * 4}{said}\n".encode()) == "oom-compiler"
+    between = "[2/2] nvcc -c b.cu\n" * 4
+    assert rule_of(f"{line.format(said)}\n{between}{said}\n".encode()) == "oom-compiler"
 
 
 def test_an_error_that_a_later_attempt_got_over_is_no_cause() -> None:
