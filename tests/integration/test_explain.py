@@ -11,12 +11,14 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
+from tests.gate_wheels import wheel
 
 from wheelmill import proc
 
-from .conftest import command, environment
+from .conftest import PROJECTS, STORE, command, environment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 SYMBOL = "_ZN3c104cuda9SetDeviceEab"
@@ -107,3 +109,56 @@ def test_a_command_that_fails_ends_with_its_cause(tmp_path: Path) -> None:
     assert CAUSE in str(raised.value)
     assert str(raised.value).rstrip().splitlines()[-1].startswith("  the cause, certain: the kernel ended cicc")
     assert raised.value.remedy.startswith("run fewer")
+
+
+# --- what the engine's own verbs end with
+
+
+def ends(done: subprocess.CompletedProcess[str], status: int, cause: str, remedy: str, *, first: str) -> None:
+    """The last two lines of an error: the cause, and what to do, that begins with the cause's own remedy."""
+    assert done.returncode == status, done.stderr
+    assert "Traceback" not in done.stderr
+    *_, why, do = done.stderr.rstrip().splitlines()
+    assert why.startswith(f"  the cause, {cause}")
+    assert do.startswith(f"  what to do: {remedy}")
+    assert first in done.stderr
+
+
+def test_a_build_that_fails_ends_with_its_cause(mill: Callable[..., subprocess.CompletedProcess[str]]) -> None:
+    done = mill("build", "--matrix", PROJECTS / "unfetched" / "matrix.yaml", "--store", STORE)
+    ends(
+        done,
+        4,
+        "certain: cutlass/numeric_types.h belongs to a Git submodule that was not fetched",
+        "`git submodule update --init --recursive`",
+        first="ended with status 1:",
+    )
+    assert "the whole output is in" in done.stderr
+
+
+def test_a_build_that_fails_for_a_reason_of_its_own_ends_with_none(
+    mill: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    done = mill("build", "--matrix", PROJECTS / "broken" / "matrix.yaml", "--store", STORE)
+    assert done.returncode == 4
+    assert "undeclared_name" in done.stderr
+    assert "the cause" not in done.stderr
+
+
+def test_a_gate_ends_with_the_cause_of_an_import_that_fails(tmp_path: Path) -> None:
+    stub = tmp_path / "libcudart.so.11.0"
+    subprocess.run(["gcc", "-shared", "-o", str(stub), f"-Wl,-soname,{stub.name}", "-x", "c", os.devnull], check=True)
+    package = compiled(tmp_path, "badlib", "int PyInit_ext(void) { return 0; }\n", "-Wl,--no-as-needed", str(stub))
+    stub.unlink()
+    members = {f"badlib/{path.name}": path.read_bytes() for path in package.iterdir()}
+    beside = os.environ.get("WHEELMILL_TEST_PYTHON")
+    where = ["--python", beside] if beside else []
+    asked = ("--namespace", "badlib", "--samples", "badlib.testing", "--gates", "ops", "--store", STORE)
+    args = command("test", wheel(tmp_path, "badlib", members), *asked, *where)
+    ends(
+        subprocess.run(args, cwd=tmp_path, text=True, capture_output=True, check=False),
+        1,
+        "certain: nothing brings libcudart.so.11.0",
+        "install the wheel that was built for torch's CUDA",
+        first="does not pass",
+    )
