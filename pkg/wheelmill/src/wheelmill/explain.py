@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import io
-import os
-import re
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from wheelmill import explain_log
-from wheelmill.ci_secrets import MASK, Mask
+from wheelmill.explain_mask import Masking
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
 from wheelmill.explain_told import is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelmill.explain_log import Line, Log
@@ -25,11 +24,6 @@ NEAR = 60  # lines
 NARROWEST = 40  # characters of a line that is cut
 SMALL = 512 << 10  # characters of a log in which a word that is itself broken is looked for
 EVIDENCE, SHOWN, WIDEST = 6, 5, 400
-# NAME=value and NAME: value where the name is a secret's, as in a dump of an environment.
-ASSIGNED = re.compile(
-    r"(?i)((?<![a-z])[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|credential|api_?key|private_?key|access_?key)[\w.-]*"
-    r"[\"']?(?:\s?[=:]\s?|\s)[\"']?)(?=[^\s\"',;]*[\d/+=_-])([^\s\"',;]{6,})"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +73,7 @@ def ending(text: str) -> tuple[str, str]:
 
 
 def causes(log: Log) -> list[Cause]:
-    mask = _Masking(Mask(os.environ))
+    mask = Masking()
     found = [one for rule in rules().values() for one in _judge(rule, log, mask)]
     over = {name for cause in found for name in rules()[cause.rule].over}
     found = [cause for cause in found if cause.rule not in over]
@@ -87,15 +81,7 @@ def causes(log: Log) -> list[Cause]:
     return found[:SHOWN]
 
 
-class _Masking:
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
-
-    def __call__(self, text: str) -> str:
-        return ASSIGNED.sub(rf"\1{MASK}", self._mask(text))
-
-
-def _judge(rule: Rule, log: Log, mask: _Masking) -> Iterator[Cause]:
+def _judge(rule: Rule, log: Log, mask: Masking) -> Iterator[Cause]:
     for hit in _hits(rule, log):
         made = _held(rule, log, hit)
         if made is not None and hit.lines[-1] > log.overcome:
@@ -114,7 +100,7 @@ def _judge(rule: Rule, log: Log, mask: _Masking) -> Iterator[Cause]:
             return
 
 
-def _quote(log: Log, index: int, mask: _Masking) -> Evidence:
+def _quote(log: Log, index: int, mask: Masking) -> Evidence:
     line = log.lines[index]
     text = mask(line.text.strip())
     return Evidence(line.number, text if len(text) <= WIDEST else text[: WIDEST - 1] + "…")

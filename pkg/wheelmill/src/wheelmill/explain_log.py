@@ -6,6 +6,7 @@ each shape of line only so often, so that neither time nor memory grows with wha
 
 from __future__ import annotations
 
+import codecs
 import re
 from bisect import bisect_right
 from collections import Counter
@@ -14,6 +15,7 @@ from functools import cached_property
 from typing import IO, TYPE_CHECKING
 
 from wheelmill import explain_told
+from wheelmill.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -30,6 +32,22 @@ LONGEST = 8000  # characters of a line
 # none. Each costs a pass over the log, a quick one while it begins with letters that are the same in every match.
 MARKS = (re.compile(rb"rror(?![\w.,/-])(?<!-Werror)"), re.compile(rb"ERROR(?!\w)"))
 DIGITS = b"0123456789"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as PowerShell's > writes
+# How files begin that are given by mistake.
+KINDS = {
+    b"\x7fELF": (
+        "a library or program",
+        "give what it printed; `--import NAME` imports a package, and `wheelmill audit WHEEL` reads its libraries",
+    ),
+    b"PK\x03\x04": (
+        "a zip archive",
+        "unpack it: `unzip -p FILE | wheelmill explain -`; a wheel is looked at by `wheelmill audit`",
+    ),
+    b"\x1f\x8b": ("compressed by gzip", "unpack it: `zcat FILE | wheelmill explain -`"),
+    b"BZh": ("compressed by bzip2", "unpack it: `bzcat FILE | wheelmill explain -`"),
+    b"\xfd7zXZ": ("compressed by xz", "unpack it: `xzcat FILE | wheelmill explain -`"),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: `zstdcat FILE | wheelmill explain -`"),
+}
 CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
@@ -131,18 +149,34 @@ class Text:
         return bisect_right(self._starts, at) - 1
 
 
+class _Recoded:
+    """A file of UTF-16, read as UTF-8."""
+
+    def __init__(self, begun: bytes, file: IO[bytes]) -> None:
+        self._begun, self._file = begun, file
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+
+    def read(self, size: int) -> bytes:
+        data, self._begun = self._begun or self._file.read(size), b""
+        return self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+
+
 def read(file: IO[bytes]) -> Log:
-    """Read a log to its end."""
+    """Read a log to its end. Raises InputError for a file that is no text."""
     data = file.read(WHOLE + 1)
-    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:  # PowerShell's > writes UTF-16
-        data = (data + file.read(PIECE)).decode("utf-16", "replace").encode()
-        return Log(list(_lines(data, 1)))
+    for start, (kind, remedy) in KINDS.items():
+        if data.startswith(start):
+            raise InputError(f"the log is {kind} and no text, so nothing in it can be read", remedy=remedy)
+    if data[:2] in UTF_16:
+        recoded = _Recoded(data, file)
+        data = recoded.read(WHOLE + 1)
+        return Log(list(_lines(data, 1)) if len(data) <= WHOLE else _large(data, recoded))
     if len(data) <= WHOLE:
         return Log(list(_lines(data, 1)))
     return Log(_large(data, file))
 
 
-def _large(data: bytes, file: IO[bytes]) -> list[Line]:
+def _large(data: bytes, file: IO[bytes] | _Recoded) -> list[Line]:
     kept = Kept()
     end, number = b"", 1
     while data:
