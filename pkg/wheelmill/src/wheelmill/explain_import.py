@@ -29,12 +29,12 @@ SYMBOL = re.compile(r"undefined symbol: (?P<symbol>\w+)")
 MISSING = re.compile(r"(?P<name>lib[\w.+-]+\.so[\w.]*): cannot open shared object")
 GRAFTED = re.compile(r"(lib[\w+]+)-[0-9a-f]{6,}(\.so[\w.]*)")
 # The child prints where packages lie before it imports, so that a crash leaves that too. No file that it writes, its
-# output first of all, becomes larger than 256 MiB.
+# output first of all, becomes larger than 128 MiB.
 CHILD = """
 import sys, sysconfig, importlib, importlib.util, os
 try:
     import resource
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 28, 1 << 28))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 27, 1 << 27))
 except (ImportError, ValueError, OSError):
     pass
 sys.stdout.write("SITE" + sysconfig.get_path("purelib") + "\\n")

@@ -157,8 +157,14 @@ class _Recoded:
         self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
 
     def read(self, size: int) -> bytes:
-        data, self._begun = self._begun or self._file.read(size), b""
-        return self._decoder.decode(data, final=not data).encode("utf-8", "replace")
+        """So many bytes at least, unless the file ends."""
+        text = ""
+        while len(text) < size:
+            data, self._begun = self._begun or self._file.read(size), b""
+            text += self._decoder.decode(data, final=not data)
+            if not data:
+                break
+        return text.encode("utf-8", "replace")
 
 
 def read(file: IO[bytes]) -> Log:
