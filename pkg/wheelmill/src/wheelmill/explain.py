@@ -149,9 +149,10 @@ def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | Non
     cut = _is_cut(log, index)
     for between in ("", " ", None) if cut else (None, " ", ""):
         window = range(index, index + 1) if between is None else _window(log, index)
-        whole = log.lines[index].text if between is None else between.join(log.lines[one].bare for one in window)
+        line = log.lines[index]
+        whole = line.text if between is None else between.join(log.lines[one].bare for one in window)
         for pattern in patterns:
-            match = pattern.search(whole)
+            match = pattern.search(whole) or (pattern.search(line.bare) if between is None else None)
             if match:
                 lines = list(window) if between is None else _covered(log, window, between, match)
                 return _Hit(lines, _groups(match))
@@ -205,12 +206,12 @@ def _anywhere(pattern: re.Pattern[str], log: Log, where: range | None) -> _Hit |
 
 
 def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], dict[str, str]]]:
-    """(lines, groups) of the first match in the lines as they are, and with their breaks undone."""
-    for text in (log.plain, log.loose, log.tight):
+    """(lines, groups) of the first match in the lines, as they are and without prefixes, and with breaks undone."""
+    for text in (log.plain, log.bare, log.loose, log.tight):
         match = pattern.search(text.whole)
         if match:
             first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
-            if text is not log.plain and not all(_goes_on(log, index) for index in range(first, last)):
+            if text in {log.loose, log.tight} and not all(_goes_on(log, index) for index in range(first, last)):
                 continue
             yield list(range(first, min(last, first + WRAPPED) + 1)), _groups(match)
 

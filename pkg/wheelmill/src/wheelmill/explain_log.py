@@ -92,7 +92,7 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
 
 
 class Log:
-    """The kept lines. `plain` is their text, `loose` and `tight` the same with the breaks of wrapped lines undone.
+    """The kept lines. `plain` is their text, `bare` that without prefixes, `loose` and `tight` with its breaks undone.
 
     `matches` keeps what patterns found, as (lines, groups), for rules that ask again.
     """
@@ -104,6 +104,10 @@ class Log:
     @cached_property
     def plain(self) -> Text:
         return Text([line.text for line in self.lines], "\n")
+
+    @cached_property
+    def bare(self) -> Text:
+        return Text([line.bare for line in self.lines], "\n")
 
     @cached_property
     def loose(self) -> Text:

@@ -40,6 +40,7 @@ DONE = re.compile(
     r"Successfully (?:built|installed) |Installed \d+ package|(?i:\bsucceeded\b|\bsuccessful\b|build success|"
     r"training (?:finished|complete)|^=* ?\d+ passed(?! *, *\d+ (?:failed|error)))"
 )
+FAILED = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|Traceback")
 
 
 def is_quoted(lines: Sequence[Line], index: int) -> bool:
@@ -56,5 +57,12 @@ def is_quoted(lines: Sequence[Line], index: int) -> bool:
 
 def overcome(lines: Sequence[Line]) -> int:
     """The last line, by its index, after which it was tried again and went well; -1 where there is none."""
-    done = next((index for index in reversed(range(len(lines))) if DONE.search(lines[index].text)), -1)
-    return next((index for index in reversed(range(done + 1)) if RETRIED.search(lines[index].text)), -1)
+    found = retried = -1
+    for index, line in enumerate(lines):
+        if RETRIED.search(line.text):
+            retried = index
+        elif FAILED.search(line.text):
+            retried = -1
+        elif retried >= 0 and DONE.search(line.text):
+            found = retried
+    return found
