@@ -84,7 +84,7 @@ def causes(log: Log) -> list[Cause]:
 def _judge(rule: Rule, log: Log, mask: Masking) -> Iterator[Cause]:
     for hit in _hits(rule, log):
         made = _held(rule, log, hit)
-        if made is not None and hit.lines[-1] > log.overcome:
+        if made is not None and hit.lines[0] > log.overcome:
             lowered, quoted, groups = made
             level = min(CONFIDENCE.index(rule.confidence) + lowered, len(CONFIDENCE) - 1)
             remedy = fill(rule.remedy, groups) + (f" {fill(rule.ask, groups)}" if lowered and rule.ask else "")
@@ -150,7 +150,7 @@ def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | Non
     for between in ("", " ", None) if cut else (None, " ", ""):
         window = range(index, index + 1) if between is None else _window(log, index)
         line = log.lines[index]
-        whole = line.text if between is None else between.join(log.lines[one].bare for one in window)
+        whole = line.said if between is None else between.join(log.lines[one].bare for one in window)
         for pattern in patterns:
             match = pattern.search(whole) or (pattern.search(line.bare) if between is None else None)
             if match:
@@ -218,7 +218,7 @@ def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], di
 
 def _says(patterns: Sequence[re.Pattern[str]], lines: Sequence[Line]) -> bool:
     """Whether one of the patterns matches in these lines as they are."""
-    return bool(patterns) and any(pattern.search("\n".join(line.text for line in lines)) for pattern in patterns)
+    return bool(patterns) and any(pattern.search("\n".join(line.said for line in lines)) for pattern in patterns)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import codecs
 import re
+import sys
 from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 from wheelmill import explain_told
 from wheelmill.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -52,16 +59,18 @@ CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
+LANGUAGES = Path(__file__).parent / "tables" / "languages.toml"
 # What CI runners, BuildKit, Compose and ninja put before a line.
 PREFIX = re.compile(
     r"""(?x)
-    (?:[^\t]{1,80}\t[^\t]{0,80}\t)?                                     # gh run view --log
+    (?:[^\t]{1,80}\t[^\t]{0,80}\t(?=\d{4}-))?                            # gh run view --log
     (?:[\w.-]{1,40}\ +\|\ )?                                            # a service of Compose
-    \[?(?:\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?)?\]?[ ]?
+    (?:\[?\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\ ?){0,2}
+    (?:\d\d:\d\d:\d\d(?:\.\d+)?\ +)?                                    # Jenkins
     (?:\d\d[OE][ +]\ ?)?                                                # GitLab
     (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
     (?:\#\#\[\w+\])?
-    (?:\[gw\d+\]\ )?
+    (?:\[gw\d+\]\ )?                                                     # xdist
     """
 )
 # What a tool draws around text that it has wrapped.
@@ -70,29 +79,47 @@ FRAME = re.compile(r"^\s*(?:[│|╭╰├─>\u00d7]+\s*)*(?:E\s{2,})?|\s*[│|
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it is quoted. `bare` is without prefixes and frames; `breaks` says that nothing follows it."""
+    """A line as it is quoted. `said` is without prefixes and in English, `bare` without frames too.
+
+    `breaks` says that nothing follows it.
+    """
 
     number: int
     text: str
+    said: str
     bare: str
     breaks: bool = False
 
 
+@cache
+def _foreign() -> tuple[tuple[bytes, re.Pattern[str], str], ...]:
+    """(what such a message always has, its pattern, what it is in English) of tables/languages.toml."""
+    rows = []
+    for english, messages in tomllib.loads(LANGUAGES.read_text(encoding="utf-8")).items():
+        for message in messages:
+            key = max(message.split("{}"), key=len).encode()
+            rows.append((key, re.compile(re.escape(message).replace(r"\{\}", r"(\S+)")), english.replace("{}", r"\1")))
+    return tuple(rows)
+
+
 def _lines(data: bytes, number: int) -> Iterator[Line]:
     """The lines of a piece whose first has that number. What a carriage return overwrote is a line of its own."""
+    foreign = [(pattern, english) for key, pattern, english in _foreign() if key in data]
     parts = data.split(b"\n")
     for offset, raw in enumerate(parts):
         for part in raw.decode("utf-8", "replace").split("\r"):
             text = CONTROL.sub("", part[:LONGEST]).rstrip()
             if text:
                 start = PREFIX.match(text)
-                bare = FRAME.sub("", text[start.end() if start else 0 :])
-                yield Line(number + offset, text, bare)
-    yield Line(number + len(parts), "", "", breaks=True)
+                said = text[start.end() if start else 0 :]
+                for pattern, english in foreign:
+                    said = pattern.sub(english, said)
+                yield Line(number + offset, text, said, FRAME.sub("", said))
+    yield Line(number + len(parts), "", "", "", breaks=True)
 
 
 class Log:
-    """The kept lines. `plain` is their text, `bare` that without prefixes, `loose` and `tight` with its breaks undone.
+    """The kept lines. `plain` is what they say, `bare` that without frames, `loose` and `tight` with its breaks undone.
 
     `matches` keeps what patterns found, as (lines, groups), for rules that ask again.
     """
@@ -103,7 +130,7 @@ class Log:
 
     @cached_property
     def plain(self) -> Text:
-        return Text([line.text for line in self.lines], "\n")
+        return Text([line.said for line in self.lines], "\n")
 
     @cached_property
     def bare(self) -> Text:

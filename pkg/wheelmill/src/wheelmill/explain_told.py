@@ -46,7 +46,7 @@ FAILED = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|Traceback")
 def is_quoted(lines: Sequence[Line], index: int) -> bool:
     """Whether a line shows words of an error that did not happen there."""
     line = lines[index]
-    if any(QUOTED.search(text) for text in (line.text, line.bare)):
+    if any(QUOTED.search(text) for text in (line.said, line.bare)):
         return True
     said = line.bare.strip()
     return len(said) >= SHORTEST and any(
@@ -59,10 +59,10 @@ def overcome(lines: Sequence[Line]) -> int:
     """The last line, by its index, after which it was tried again and went well; -1 where there is none."""
     found = retried = -1
     for index, line in enumerate(lines):
-        if RETRIED.search(line.text):
+        if RETRIED.search(line.said):
             retried = index
-        elif FAILED.search(line.text):
+        elif FAILED.search(line.said):
             retried = -1
-        elif retried >= 0 and DONE.search(line.text):
+        elif retried >= 0 and DONE.search(line.said):
             found = retried
     return found
