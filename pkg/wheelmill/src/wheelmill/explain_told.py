@@ -29,7 +29,7 @@ QUOTED = re.compile(
     | ^(?:[\w.-]+/)*[\w.-]+\.(?:md|rst|txt|html|adoc)[:-]\d+[:-](?!\d+:)   # what grep finds in a document,
     | ^(?:[\w.-]+/)*[\w.-]+\.(?:pyi?|sh|toml|cfg|ya?ml|json|cmake|c|cc|cpp|cxx|cu|cuh|h|hpp)
         [:-]\d+[:-](?:\s{2}|[^\s\d])                                      # or in a source, with its indentation
-    | \bpytest\.raises\(|\bassertRaises|\bmatch=r?["']
+    | \bpytest\.raises\(|\bassertRaises|\bside_effect=|\bmatch=r?["']|\bcontaining\ ["'`]   # what a test expects
     | (?:^|\s)(?:PASSED|SKIPPED|XFAIL|XPASS)(?:\s|$)|^\s*SKIP(?:PED)?\b   # the name or reason of a test
     | ^(?:test\ )?[\w:./\[\]-]+\ \.\.\.\ ok$|Test\s+[#]\d+:.*\bPassed\b|"outcome":\ ?"(?:passed|skipped)"
     | ^--\                                                                # CMake's report of what it looked for
