@@ -9,6 +9,7 @@ from typing import IO, TYPE_CHECKING
 from wheelmill import explain_log
 from wheelmill.explain_mask import Masking
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
+from wheelmill.explain_text import is_cut
 from wheelmill.explain_told import is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 WRAPPED = 5  # lines that one message is wrapped over, at most
 NEAR = 60  # lines
-NARROWEST = 40  # characters of a line that is cut
 SMALL = 512 << 10  # characters of a log in which a word that is itself broken is looked for
 EVIDENCE, SHOWN, WIDEST = 6, 5, 400
 
@@ -146,7 +146,7 @@ def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
 
 
 def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | None:
-    cut = _is_cut(log, index)
+    cut = is_cut(log.lines, index)
     for between in ("", " ", None) if cut else (None, " ", ""):
         window = range(index, index + 1) if between is None else _window(log, index)
         line = log.lines[index]
@@ -157,21 +157,6 @@ def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | Non
                 lines = list(window) if between is None else _covered(log, window, between, match)
                 return _Hit(lines, _groups(match))
     return None
-
-
-def _is_cut(log: Log, index: int) -> bool:
-    """Whether a line ends where its neighbours are cut too: at a width that several have and none passes."""
-    width = len(log.lines[index].text)
-    widths = [len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4]]
-    return width >= NARROWEST and max(widths) == width and widths.count(width) > 1
-
-
-def _goes_on(log: Log, index: int) -> bool:
-    """Whether a message may go on in the next line: this one is cut, or the next one's first word had no room in it."""
-    size = len(log.lines[index].text)
-    width = max(len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4])
-    first = log.lines[index + 1].bare.partition(" ")[0]
-    return _is_cut(log, index) or NARROWEST <= size <= width < size + 1 + len(first)
 
 
 def _window(log: Log, index: int) -> range:
@@ -211,8 +196,6 @@ def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], di
         match = pattern.search(text.whole)
         if match:
             first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
-            if text in {log.loose, log.tight} and not all(_goes_on(log, index) for index in range(first, last)):
-                continue
             yield list(range(first, min(last, first + WRAPPED) + 1)), _groups(match)
 
 

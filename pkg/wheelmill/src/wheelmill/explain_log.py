@@ -9,14 +9,13 @@ from __future__ import annotations
 import codecs
 import re
 import sys
-from bisect import bisect_right
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from wheelmill import explain_told
+from wheelmill import explain_text, explain_told
 from wheelmill.errors import InputError
 
 if sys.version_info >= (3, 11):
@@ -27,13 +26,14 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from wheelmill.explain_text import Text
+
 PIECE = 4 << 20
 WHOLE = 2 << 20  # a log up to this size is kept as it is
 HEAD, END, MIDDLE = 128 << 10, 512 << 10, 1 << 20
 AROUND = 12 << 10  # bytes kept before and after a line with an error
 SAME = 6  # lines of one shape that are kept around
 SHAPES = 50_000
-TRIES = 60  # places of one word that are looked at
 LONGEST = 8000  # characters of a line
 # A line that tells of a failure has one of these, or stands near one that has; a file or test named for errors has
 # none. Each costs a pass over the log, a quick one while it begins with letters that are the same in every match.
@@ -130,54 +130,24 @@ class Log:
 
     @cached_property
     def plain(self) -> Text:
-        return Text([line.said for line in self.lines], "\n")
+        return explain_text.plain([line.said for line in self.lines])
 
     @cached_property
     def bare(self) -> Text:
-        return Text([line.bare for line in self.lines], "\n")
+        return explain_text.plain([line.bare for line in self.lines])
 
     @cached_property
     def loose(self) -> Text:
-        return Text([line.bare for line in self.lines], " ")
+        return explain_text.joined(self.lines, " ")
 
     @cached_property
     def tight(self) -> Text:
-        return Text([line.bare for line in self.lines], "")
+        return explain_text.joined(self.lines, "")
 
     @cached_property
     def overcome(self) -> int:
         """The last line whose error a later attempt got over."""
         return explain_told.overcome(self.lines)
-
-
-class Text:
-    """Strings joined, and which of them holds a place of the whole."""
-
-    def __init__(self, parts: Sequence[str], between: str) -> None:
-        self.whole = between.join(parts)
-        self._starts = []
-        at = 0
-        for part in parts:
-            self._starts.append(at)
-            at += len(part) + len(between)
-
-        self._places: dict[str, tuple[int, ...]] = {}
-
-    def places(self, word: str) -> tuple[int, ...]:
-        """The strings in which a word stands or begins, the first ones and the last."""
-        if word not in self._places:
-            found: dict[int, None] = {}
-            at = self.whole.find(word)
-            while at >= 0 and len(found) < TRIES:
-                found[self.index(at)] = None
-                at = self.whole.find(word, at + len(word))
-            if at >= 0:
-                found[self.index(self.whole.rfind(word))] = None
-            self._places[word] = tuple(found)
-        return self._places[word]
-
-    def index(self, at: int) -> int:
-        return bisect_right(self._starts, at) - 1
 
 
 class _Recoded:
