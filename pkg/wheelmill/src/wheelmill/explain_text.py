@@ -70,8 +70,8 @@ def goes_on(lines: Sequence[Line], index: int) -> bool:
     size = len(lines[index].text)
     if size < NARROWEST or index + 1 == len(lines):
         return False
-    least = size + 1 + len(lines[index + 1].bare.partition(" ")[0])
-    return is_cut(lines, index) or max(_widths(lines, index)) < least or size <= TERMINAL < least
+    said, more = len(lines[index].said), 1 + len(lines[index + 1].bare.partition(" ")[0])
+    return is_cut(lines, index) or max(_widths(lines, index)) < size + more or said <= TERMINAL < said + more
 
 
 def _widths(lines: Sequence[Line], index: int) -> list[int]:
