@@ -87,7 +87,7 @@ def _judge(rule: Rule, log: Log, mask: Masking) -> Iterator[Cause]:
         if made is not None and hit.lines[0] > log.overcome:
             lowered, quoted, groups = made
             level = min(CONFIDENCE.index(rule.confidence) + lowered, len(CONFIDENCE) - 1)
-            remedy = fill(rule.remedy, groups) + (f" {fill(rule.ask, groups)}" if lowered and rule.ask else "")
+            remedy = fill(rule.remedy, groups) + (f". {fill(rule.ask, groups)}" if lowered and rule.ask else "")
             yield Cause(
                 rule=rule.id,
                 cause=mask(fill(rule.cause, groups)),

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from wheelmill.explain_log import Line
 
 NARROWEST = 40  # characters of a line that is broken
-TERMINAL = 78  # characters that a line of CMake has at most
+TERMINAL = 76  # characters that a line of CMake and of many tools has at most
 BESIDE = 15  # lines before and after one that tell how wide lines are
 TRIES = 60  # places of one word that are looked at
 
