@@ -70,7 +70,7 @@ PREFIX = re.compile(
     (?:\d\d[OE][ +]\ ?)?                                                # GitLab
     (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
     (?:\#\#\[\w+\])?
-    (?:\[gw\d+\]\ )?                                                     # xdist
+    (?:\[gw\d+\]\ )?(?:E\ {2,})?                                          # xdist, pytest
     """
 )
 # What a tool draws around text that it has wrapped.
@@ -111,7 +111,7 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
             text = CONTROL.sub("", part[:LONGEST]).rstrip()
             if text:
                 start = PREFIX.match(text)
-                said = text[start.end() if start else 0 :]
+                said = text[start.end() if start else 0 :].strip("│")
                 for pattern, english in foreign:
                     said = pattern.sub(english, said)
                 yield Line(number + offset, text, said, FRAME.sub("", said))

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from wheelmill.explain_log import Line
 
 NARROWEST = 40  # characters of a line that is broken
-TERMINAL = 76  # characters that a line of CMake and of many tools has at most
+TERMINALS = (79, 80, 100, 120)  # widths at which one line alone is taken to be cut
+PARAGRAPH = 76  # characters that a line of CMake and of many tools has at most
 BESIDE = 15  # lines before and after one that tell how wide lines are
 TRIES = 60  # places of one word that are looked at
 
@@ -57,12 +58,12 @@ def joined(lines: Sequence[Line], between: str) -> Text:
 
 
 def is_cut(lines: Sequence[Line], index: int) -> bool:
-    """Whether a line ends where its neighbours are cut too: at a width that several have and none passes."""
+    """Whether a line ends where its neighbours are cut: at a width of several, or of a terminal, that none passes."""
     width = len(lines[index].text)
     if width < NARROWEST:
         return False
     widths = _widths(lines, index)
-    return max(widths) == width and widths.count(width) > 1
+    return max(widths) == width and (widths.count(width) > 1 or width in TERMINALS)
 
 
 def goes_on(lines: Sequence[Line], index: int) -> bool:
@@ -71,7 +72,7 @@ def goes_on(lines: Sequence[Line], index: int) -> bool:
     if size < NARROWEST or index + 1 == len(lines):
         return False
     said, more = len(lines[index].said), 1 + len(lines[index + 1].bare.partition(" ")[0])
-    return is_cut(lines, index) or max(_widths(lines, index)) < size + more or said <= TERMINAL < said + more
+    return is_cut(lines, index) or max(_widths(lines, index)) < size + more or said <= PARAGRAPH < said + more
 
 
 def _widths(lines: Sequence[Line], index: int) -> list[int]:
