@@ -121,10 +121,12 @@ def test_a_table_with_a_mistake_is_refused(tmp_path: Path) -> None:
         b"\n".join(b"2025-11-03T09:00:00.1234567Z " + line for line in KILLED.splitlines()),
         b"\n".join(b"build\tInstall\t2025-11-03T09:00:00.1Z " + line for line in KILLED.splitlines()),
         b"\n".join(b"#12 34.50 " + line for line in KILLED.splitlines()),
+        b"\n".join(b"[2025-11-03T09:00:00.123Z] #12 34.50 " + line for line in KILLED.splitlines()),
+        KILLED.replace(b"nvcc error   : 'cicc' died due to signal 9 (Kill signal)", "Get\u00f6tet".encode()),
         b"\xff\xfe" + KILLED.decode().encode("utf-16-le"),
         b"\xff\x00\xc3(\n" + KILLED,
     ],
-    ids=["crlf", "colours", "returns", "github", "gh", "buildkit", "utf-16", "no-utf-8"],
+    ids=["crlf", "colours", "returns", "github", "gh", "buildkit", "nested", "german", "utf-16", "no-utf-8"],
 )
 def test_however_it_is_written(data: bytes) -> None:
     assert rule_of(data) == "oom-compiler"
