@@ -75,3 +75,18 @@ def test_what_is_no_library_fails_closed(tmp_path: Path) -> None:
 
 def test_targets_sort_by_number_then_suffix() -> None:
     assert sorted(["120", "90a", "75", "90"], key=device.sm_order) == ["75", "90", "90a", "120"]
+
+
+def test_the_targets_of_a_library_alone(tmp_path: Path) -> None:
+    """An ELF file of a header, a .nv_fatbin section, the names of its sections and their table."""
+    code = fatbin(entry(device.SASS, 90), entry(device.SASS, 75)) + fatbin(entry(device.PTX, 90, isa=(8, 4)))
+    names = b"\0.nv_fatbin\0.shstrtab\0"
+    at = (64, 64 + len(code), 64 + len(code) + len(names))
+    rows = [bytes(64)]
+    for name, kind, offset, size in ((1, 1, at[0], len(code)), (12, 3, at[1], len(names))):
+        rows.append(struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, offset, size, 0, 0, 1, 0))
+    head = b"\x7fELF\x02\x01\x01" + bytes(9)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, at[2], 0, 64, 56, 0, 64, 3, 2)
+    path = tmp_path / "lib.so"
+    path.write_bytes(head + code + names + b"".join(rows))
+    assert elf.device(path, path.name) == (("75", "90"), ("90",), (8, 4))

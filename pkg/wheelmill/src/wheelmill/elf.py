@@ -18,7 +18,7 @@ from wheelmill.errors import GateError
 from wheelmill.image import DYN, Image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from wheelmill.fatbin import Buffer
@@ -99,13 +99,23 @@ def _ordered(targets: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(targets), key=fatbin.sm_order))
 
 
+def _targets(units: Sequence[Units]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(SASS, PTX) of all of them."""
+    return (
+        _ordered(target for unit in units for target in unit.sass),
+        _ordered(target for unit in units for target in unit.ptx),
+    )
+
+
 def device(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None]:
     """(SASS, PTX, newest PTX ISA) of a library, without its symbols. Raises GateError when they cannot be read."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return _device(Image(data))[:3]
+            units, isa, _ = _device(Image(data))
     except (ValueError, struct.error) as error:
         raise _unreadable(name, error) from error
+    sass, ptx = _targets(units)
+    return sass, ptx, isa if ptx else None
 
 
 def links(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -125,8 +135,7 @@ def parse(data: Buffer, name: str) -> Library:
     names, versions = image.version_needs()
     undefined = [symbol for symbol in symbols if not symbol.defined]
     units, isa, count = _device(image)
-    sass = _ordered(target for unit in units for target in unit.sass)
-    ptx = _ordered(target for unit in units for target in unit.ptx)
+    sass, ptx = _targets(units)
     if not (sass or ptx) and any(symbol.name == REGISTERS_DEVICE_CODE for symbol in undefined) and image.stripped:
         raise ValueError("it registers device code, and its section table, which says where that lies, is gone")
     return Library(
