@@ -65,12 +65,13 @@ PREFIX = re.compile(
     r"""(?x)
     (?:[^\t]{1,80}\t[^\t]{0,80}\t(?=\d{4}-))?                            # gh run view --log
     (?:[\w.-]{1,40}\ +\|\ )?                                            # a service of Compose
-    (?:\[?\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\ ?){0,2}
-    (?:\d\d:\d\d:\d\d(?:\.\d+)?\ +)?                                    # Jenkins
-    (?:\d\d[OE][ +]\ ?)?                                                # GitLab
-    (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
+    (?:\[?\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\ ?
+      |\d\d:\d\d:\d\d(?:\.\d+)?\ +                                        # Jenkins
+      |\d\d[OE][ +]\ ?                                                   # GitLab
+      |\#\d+\ (?:\d+\.\d+\ ?)?                                           # BuildKit
+    ){0,4}
     (?:\#\#\[\w+\])?
-    (?:\[gw\d+\]\ )?(?:E\ {2,})?                                          # xdist, pytest
+    (?:\[gw\d+\]\ )?(?:E\ {2,})?                                         # xdist, pytest
     """
 )
 # What a tool draws around text that it has wrapped.
