@@ -156,7 +156,7 @@ def web(session: nox.Session) -> None:
 def containers(session: nox.Session) -> None:
     """Tests that need a container engine: the images' contract, and builds in them."""
     install(session, "tests", extras=EXTRAS)
-    session.run("pytest", *(session.posargs or ["tests/containers"]))
+    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadfile", "tests/containers"]))
 
 
 @nox.session

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 PROJECTS = Path(__file__).parent / "projects"
 
 
-def wheel(folder: Path, name: str, members: Mapping[str, str]) -> Path:
+def wheel(folder: Path, name: str, members: Mapping[str, str | bytes]) -> Path:
     """A pure wheel `name` 1.0 of the given members, that requires torch."""
     info = f"{name}-1.0.dist-info"
     path = folder / f"{name}-1.0-py3-none-any.whl"

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests" / "projects"
 STORE = ROOT / ".wheelmill"
+# Of what runs beside test_executor, which looks at what the builds of its store leave behind.
+BESIDE = STORE / "beside"
 
 
 def command(*arguments: str | Path) -> list[str]:

@@ -17,7 +17,7 @@ from uv import find_uv_bin
 
 from wheelmill import engine, images
 
-from .conftest import ROOT, STORE, command
+from .conftest import BESIDE, ROOT, command
 
 WHEELS = {
     "cu121-torch2.4": ("torch==2.4.*", "2.4.1+cu121"),
@@ -31,7 +31,7 @@ TARGETS = ["50", "90", "90a"]
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Built where no image of cu121 or cu124 need be: a build makes what it needs."""
     out = tmp_path_factory.mktemp("wheels")
-    places = ["--matrix", narrowed(out), "--store", STORE, "--out", out / "dist", "--site", out / "site"]
+    places = ["--matrix", narrowed(out), "--store", BESIDE, "--out", out / "dist", "--site", out / "site"]
     # They have one compiler, which need not compile a kernel again for another torch.
     places += ["--compiler-cache", out / "compiled"]
     args = command("build", "--json", "--executor", "docker", "--base", "debian", "--network", "host", *places, *WHEELS)
@@ -85,7 +85,7 @@ def test_the_image_holds_the_toolkit_and_of_static_libraries_the_runtimes_alone(
 
 def test_a_toolkit_that_knows_fewer_targets_is_an_error_unless_accepted(built: dict[str, Path], tmp_path: Path) -> None:
     """cu128 asks for SM 10.0 and 12.0, which CUDA 12.4 does not compile for."""
-    places = ["--store", STORE, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
+    places = ["--store", BESIDE, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
     args = ["build", "--no-prove", "--executor", "docker", "--base", "debian", *places, "cu128-torch2.8"]
     done = subprocess.run(
         command(*args, "--matrix", ROOT / "matrix.yaml"), cwd=tmp_path, text=True, capture_output=True, check=False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +35,15 @@ def result(subject: Subject, verdict: trial.Verdict, torch: str = "2.11", unclai
         found={"torch": torch} if verdict == "pass" else None,
         smoke=subject.smoke,
     )
+
+
+def test_what_broke_promises_is_explained_and_other_failures_are_not(subject: Subject) -> None:
+    gone = "ImportError: /x/_C.so: undefined symbol: _ZN3c104cuda9SetDeviceEab"
+    broken, asked = (replace(result(subject, "fail", unclaimed=one), error=gone) for one in (None, "it takes 2.10"))
+    why, remedy = cover.ending([broken])
+    assert "built against another torch minor" in why
+    assert remedy.startswith("build it against the torch that runs")
+    assert cover.ending([asked, result(subject, "fail")]) == ("", "")
 
 
 def test_a_broken_promise_is_an_error_and_an_unpromised_success_is_none(subject: Subject) -> None:

@@ -77,22 +77,16 @@ def test_targets_sort_by_number_then_suffix() -> None:
     assert sorted(["120", "90a", "75", "90"], key=device.sm_order) == ["75", "90", "90a", "120"]
 
 
-def image(code: bytes) -> bytes:
-    """A library for x86-64 that holds device code and nothing else."""
-    names = b"\0" + device.SECTIONS[0].encode() + b"\0.shstrtab\0"
-    content = code + names
-    header = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\2\1\1", 3, 62, 1, 0, 0, 64 + len(content), 0, 64, 0, 0, 64, 3, 2
-    )
-    sections = [bytes(64)]
-    for name, kind, start, size in ((1, 1, 64, len(code)), (names.index(b".sh"), 3, 64 + len(code), len(names))):
-        sections.append(struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, start, size, 0, 0, 1, 0))
-    return header + content + b"".join(sections)
-
-
-def test_device_code_is_told_without_the_rest(tmp_path: Path) -> None:
-    library = tmp_path / "libop.so"
-    library.write_bytes(image(fatbin(entry(device.SASS, 80), entry(device.PTX, 90, isa=(8, 4)))))
-    assert elf.device(library, "libop.so") == (("80",), ("90",), (8, 4))
-    library.write_bytes(image(fatbin(entry(device.SASS, 80))))
-    assert elf.device(library, "libop.so") == (("80",), (), None)
+def test_the_targets_of_a_library_alone(tmp_path: Path) -> None:
+    """An ELF file of a header, a .nv_fatbin section, the names of its sections and their table."""
+    code = fatbin(entry(device.SASS, 90), entry(device.SASS, 75)) + fatbin(entry(device.PTX, 90, isa=(8, 4)))
+    names = b"\0.nv_fatbin\0.shstrtab\0"
+    at = (64, 64 + len(code), 64 + len(code) + len(names))
+    rows = [bytes(64)]
+    for name, kind, offset, size in ((1, 1, at[0], len(code)), (12, 3, at[1], len(names))):
+        rows.append(struct.pack("<IIQQQQIIQQ", name, kind, 0, 0, offset, size, 0, 0, 1, 0))
+    head = b"\x7fELF\x02\x01\x01" + bytes(9)
+    head += struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, 0, 0, at[2], 0, 64, 56, 0, 64, 3, 2)
+    path = tmp_path / "lib.so"
+    path.write_bytes(head + code + names + b"".join(rows))
+    assert elf.device(path, path.name) == (("75", "90"), ("90",), (8, 4))

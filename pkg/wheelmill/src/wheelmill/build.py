@@ -138,10 +138,12 @@ def _gate(made: Report) -> None:
     """Raises GateError for a promise that a wheel does not keep."""
     errors = [finding for finding in made.findings if finding.severity == "error"]
     if errors:
+        why, remedy = cover.ending(made.results)
         raise GateError(
             f"{made.subject.file.path.name} does not keep what it promises:\n"
-            + "\n".join(f"    {finding.message}" for finding in errors),
-            remedy=f"{errors[0].remedy}; it is not put in the index",
+            + "\n".join(f"    {finding.message}" for finding in errors)
+            + why,
+            remedy=f"{remedy}{errors[0].remedy}; it is not put in the index",
         )
 
 

@@ -29,7 +29,11 @@ SHAPES = (
     (re.compile(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"), MASK),
     (re.compile(r"(?i)(authorization:\s*\w+\s+|\bbearer\s+)\S{6,}"), rf"\1{MASK}"),
     # a query's parameter
-    (re.compile(r"(?i)([?&](?:[\w-]*(?:token|signature|secret|password|key)[\w-]*)=)[^\s&]+"), rf"\1{MASK}"),
+    (re.compile(r"(?i)([?&](?:[\w-]*(?:token|signature|secret|password|key)[\w-]*|sig)=)[^\s&]+"), rf"\1{MASK}"),
+    # headers, and a key within a line
+    (re.compile(r"(?i)(\b(?:set-)?cookie:\s*)\S[^\n]{5,}"), rf"\1{MASK}"),
+    (re.compile(r"(?i)(\bx-[\w-]*(?:key|token|secret):\s*)\S{6,}"), rf"\1{MASK}"),
+    (re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)[^\n]+"), rf"\1{MASK}"),
 )
 
 

@@ -142,8 +142,10 @@ def _judge(reports: Sequence[Report]) -> None:
     if broken:
         lines = [f"    {one.message}" for made in broken for one in made.findings if one.severity == "error"]
         names = ", ".join(made.subject.file.path.name for made in broken)
+        why, remedy = engine.ending(one for made in broken for one in made.results)
         raise GateError(
-            f"{names} does not keep what it promises:\n" + "\n".join(lines), remedy=broken[0].findings[0].remedy
+            f"{names} does not keep what it promises:\n" + "\n".join(lines) + why,
+            remedy=f"{remedy}{broken[0].findings[0].remedy}",
         )
     unknown = [
         made.subject.file.path.name

@@ -6,11 +6,25 @@ import io
 import json
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from wheelmill import explain as explaining
+from wheelmill import explain_log
+from wheelmill.errors import InputError
+from wheelmill.explain_mask import Masking
 
+if TYPE_CHECKING:
+    from wheelmill.explain_log import Log
+
+SHOWN, LONGEST = 30, 400
+PIPE = "name the file that holds what the failing command printed, or hand it on: `COMMAND 2>&1 | wheelmill explain -`"
+
+EMPTY = """\
+no cause is known: the log is empty
+
+what to do: keep what the failing command writes to both streams: `COMMAND 2>&1 | tee build.log`."""
 UNKNOWN = """\
 no cause is known for what this log shows
 
@@ -28,7 +42,7 @@ def _write_page(context: click.Context, _: click.Parameter, path: Path | None) -
 
 
 @click.command("explain")
-@click.argument("log", required=False, type=click.Path(path_type=Path, exists=True, dir_okay=False, allow_dash=True))
+@click.argument("log", required=False, type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--import", "name", metavar="NAME", help="Import that package in a child process, and explain its error.")
 @click.option(
     "--python", "program", help="The interpreter to import in. Default: the active environment's, else PATH's."
@@ -57,17 +71,34 @@ def explain(*, log: Path | None, name: str | None, program: str | None, timeout:
         if told.imported:
             click.echo(json.dumps(explaining.to_json([]), indent=1) if as_json else f"{name} imports: {told.note}")
             return
-        found, unknown = explaining.explain(io.BytesIO(told.text.encode())), f"{told.text}\n\n{UNKNOWN}"
+        found, unknown = explaining.explain(io.BytesIO(told.text.encode())), f"{_shown(told.text)}\n\n{UNKNOWN}"
     else:
-        found, unknown = _of_log(log), UNKNOWN
+        read = _read(log)
+        found, unknown = explaining.causes(read), UNKNOWN if any(line.text for line in read.lines) else EMPTY
     if as_json:
         click.echo(json.dumps(explaining.to_json(found), indent=1))
     else:
         click.echo("\n".join(explaining.text(found)) if found else unknown)
 
 
-def _of_log(log: Path | None) -> list[explaining.Cause]:
-    if log is None or str(log) == "-":
-        return explaining.explain(sys.stdin.buffer)
-    with log.open("rb") as file:
-        return explaining.explain(file)
+def _read(log: Path | None) -> Log:
+    """The log, or standard input. Raises InputError where there is none to read."""
+    try:
+        if log is None or str(log) == "-":
+            if sys.stdin is None:
+                raise InputError("standard input is closed, so there is no log", remedy=PIPE)
+            return explain_log.read(sys.stdin.buffer)
+        with log.open("rb") as file:
+            return explain_log.read(file)
+    except OSError as error:
+        raise InputError(f"{log} cannot be read, so nothing is explained: {error.strerror}", remedy=PIPE) from error
+
+
+def _shown(text: str) -> str:
+    """What an import printed, masked; of much the beginning and the end."""
+    lines = text.splitlines()
+    if len(lines) > 2 * SHOWN:
+        left = len(lines) - 2 * SHOWN
+        lines = [*lines[:SHOWN], f"… {left} lines more …", *lines[-SHOWN:]]
+    mask = Masking()
+    return "\n".join(mask(line[:LONGEST]) for line in lines)

@@ -6,7 +6,7 @@ import shutil
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from wheelmill import claims, index, interpreters, trial
+from wheelmill import claims, explain, index, interpreters, trial
 from wheelmill.errors import GateError
 from wheelmill.findings import Finding
 from wheelmill.names import version_key
@@ -149,6 +149,12 @@ def findings(results: Iterable[Result]) -> tuple[Finding, ...]:
                 )
             )
     return tuple(found)
+
+
+def ending(results: Iterable[Result]) -> tuple[str, str]:
+    """What ends and begins an error about promises that are not kept, as `explain.ending` gives it."""
+    broken = [one for one in results if one.result == "fail" and one.unclaimed is None]
+    return explain.ending("\n".join(f"{one.cell}: {one.error}" for one in broken))
 
 
 def report(subject: Subject, results: Iterable[Result]) -> Report:

@@ -18,7 +18,7 @@ from wheelmill.errors import GateError
 from wheelmill.image import DYN, Image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from wheelmill.fatbin import Buffer
@@ -99,11 +99,12 @@ def _ordered(targets: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(targets), key=fatbin.sm_order))
 
 
-def _targets(units: Iterable[Units]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _targets(units: Sequence[Units]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(SASS, PTX) of all of them."""
-    every = [*units]
-    sass = _ordered(target for unit in every for target in unit.sass)
-    return sass, _ordered(target for unit in every for target in unit.ptx)
+    return (
+        _ordered(target for unit in units for target in unit.sass),
+        _ordered(target for unit in units for target in unit.ptx),
+    )
 
 
 def device(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None]:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import io
-import os
-import re
 from dataclasses import dataclass, field
 from typing import IO, TYPE_CHECKING
 
 from wheelmill import explain_log
-from wheelmill.ci_secrets import MASK, Mask
+from wheelmill.explain_mask import Masking
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
+from wheelmill.explain_text import is_cut
+from wheelmill.explain_told import is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
+    import re
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from wheelmill.explain_log import Line, Log
@@ -21,14 +22,8 @@ if TYPE_CHECKING:
 
 WRAPPED = 5  # lines that one message is wrapped over, at most
 NEAR = 60  # lines
-NARROWEST = 40  # characters of a line that is cut
 SMALL = 512 << 10  # characters of a log in which a word that is itself broken is looked for
 EVIDENCE, SHOWN, WIDEST = 6, 5, 400
-# NAME=value and NAME: value where the name is a secret's, as in a dump of an environment.
-ASSIGNED = re.compile(
-    r"(?i)((?<![a-z])[\w.-]*(?:token|secret|passw(?:or)?d|passphrase|credential|api_?key|private_?key|access_?key)[\w.-]*"
-    r"[\"']?(?:\s?[=:]\s?|\s)[\"']?)(?=[^\s\"',;]*[\d/+=_-])([^\s\"',;]{6,})"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +73,7 @@ def ending(text: str) -> tuple[str, str]:
 
 
 def causes(log: Log) -> list[Cause]:
-    mask = _Masking(Mask(os.environ))
+    mask = Masking()
     found = [one for rule in rules().values() for one in _judge(rule, log, mask)]
     over = {name for cause in found for name in rules()[cause.rule].over}
     found = [cause for cause in found if cause.rule not in over]
@@ -86,21 +81,13 @@ def causes(log: Log) -> list[Cause]:
     return found[:SHOWN]
 
 
-class _Masking:
-    def __init__(self, mask: Mask) -> None:
-        self._mask = mask
-
-    def __call__(self, text: str) -> str:
-        return ASSIGNED.sub(rf"\1{MASK}", self._mask(text))
-
-
-def _judge(rule: Rule, log: Log, mask: _Masking) -> Iterator[Cause]:
+def _judge(rule: Rule, log: Log, mask: Masking) -> Iterator[Cause]:
     for hit in _hits(rule, log):
         made = _held(rule, log, hit)
-        if made is not None:
+        if made is not None and hit.lines[0] > log.overcome:
             lowered, quoted, groups = made
             level = min(CONFIDENCE.index(rule.confidence) + lowered, len(CONFIDENCE) - 1)
-            remedy = fill(rule.remedy, groups) + (f" {fill(rule.ask, groups)}" if lowered and rule.ask else "")
+            remedy = fill(rule.remedy, groups) + (f". {fill(rule.ask, groups)}" if lowered and rule.ask else "")
             yield Cause(
                 rule=rule.id,
                 cause=mask(fill(rule.cause, groups)),
@@ -113,7 +100,7 @@ def _judge(rule: Rule, log: Log, mask: _Masking) -> Iterator[Cause]:
             return
 
 
-def _quote(log: Log, index: int, mask: _Masking) -> Evidence:
+def _quote(log: Log, index: int, mask: Masking) -> Evidence:
     line = log.lines[index]
     text = mask(line.text.strip())
     return Evidence(line.number, text if len(text) <= WIDEST else text[: WIDEST - 1] + "…")
@@ -153,29 +140,23 @@ def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
         for index in (place for word in rule.find for place in text.places(word)):
             if index not in seen:
                 seen.add(index)
-                hit = _at(rule.line, log, index)
+                hit = None if is_quoted(log.lines, index) else _at(rule.line, log, index)
                 if hit is not None:
                     yield hit
 
 
 def _at(patterns: Iterable[re.Pattern[str]], log: Log, index: int) -> _Hit | None:
-    cut = _is_cut(log, index)
+    cut = is_cut(log.lines, index)
     for between in ("", " ", None) if cut else (None, " ", ""):
         window = range(index, index + 1) if between is None else _window(log, index)
-        whole = log.lines[index].text if between is None else between.join(log.lines[one].bare for one in window)
+        line = log.lines[index]
+        whole = line.said if between is None else between.join(log.lines[one].bare for one in window)
         for pattern in patterns:
-            match = pattern.search(whole)
+            match = pattern.search(whole) or (pattern.search(line.bare) if between is None else None)
             if match:
                 lines = list(window) if between is None else _covered(log, window, between, match)
                 return _Hit(lines, _groups(match))
     return None
-
-
-def _is_cut(log: Log, index: int) -> bool:
-    """Whether a line ends where its neighbours are cut too: at a width that several have and none passes."""
-    width = len(log.lines[index].text)
-    widths = [len(line.text) for line in log.lines[max(index - NEAR // 4, 0) : index + NEAR // 4]]
-    return width >= NARROWEST and max(widths) == width and widths.count(width) > 1
 
 
 def _window(log: Log, index: int) -> range:
@@ -210,8 +191,8 @@ def _anywhere(pattern: re.Pattern[str], log: Log, where: range | None) -> _Hit |
 
 
 def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], dict[str, str]]]:
-    """(lines, groups) of the first match in the lines as they are, and with their breaks undone."""
-    for text in (log.plain, log.loose, log.tight):
+    """(lines, groups) of the first match in the lines, as they are and without prefixes, and with breaks undone."""
+    for text in (log.plain, log.bare, log.loose, log.tight):
         match = pattern.search(text.whole)
         if match:
             first, last = text.index(match.start()), text.index(max(match.end() - 1, match.start()))
@@ -220,7 +201,7 @@ def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], di
 
 def _says(patterns: Sequence[re.Pattern[str]], lines: Sequence[Line]) -> bool:
     """Whether one of the patterns matches in these lines as they are."""
-    return bool(patterns) and any(pattern.search("\n".join(line.text for line in lines)) for pattern in patterns)
+    return bool(patterns) and any(pattern.search("\n".join(line.said for line in lines)) for pattern in patterns)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

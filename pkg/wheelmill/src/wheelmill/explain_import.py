@@ -28,19 +28,34 @@ LIBRARY = re.compile(r"(?P<path>/[^\s:'\"]+\.so[\w.]*)(?=[:)\s]|$)")
 SYMBOL = re.compile(r"undefined symbol: (?P<symbol>\w+)")
 MISSING = re.compile(r"(?P<name>lib[\w.+-]+\.so[\w.]*): cannot open shared object")
 GRAFTED = re.compile(r"(lib[\w+]+)-[0-9a-f]{6,}(\.so[\w.]*)")
-# The child prints where packages lie before it imports, so that a crash leaves that too.
+# The child prints where packages lie before it imports, so that a crash leaves that too. No file that it writes, its
+# output first of all, becomes larger than 128 MiB.
 CHILD = """
 import sys, sysconfig, importlib, importlib.util, os
+try:
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 27, 1 << 27))
+except (ImportError, ValueError, OSError):
+    pass
 sys.stdout.write("SITE" + sysconfig.get_path("purelib") + "\\n")
 spec = importlib.util.find_spec(sys.argv[1].partition(".")[0])
 sys.stdout.write("FOUND" + str(spec.origin if spec else "") + "\\n")
 sys.stdout.flush()
-module = importlib.import_module(sys.argv[1])
-sys.stdout.write("DONE" + str(getattr(module, "__version__", "")) + "\\n")
+try:
+    module = importlib.import_module(sys.argv[1])
+except SystemExit as error:
+    sys.stdout.write(f"SystemExit: {error.code}\\n")
+    sys.exit(f"the import of {sys.argv[1]} ended the interpreter by sys.exit")
+try:
+    version = str(getattr(module, "__version__", ""))
+except Exception:
+    version = ""
+sys.stdout.write(f"DONE{version}\\n")
 sys.stdout.flush()
 os._exit(0)
 """
 SHOWN = 4
+LONGEST = 86_400.0  # seconds
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,15 +70,21 @@ class Attempt:
 def attempt(name: str, program: str | None, seconds: float) -> Attempt:
     """Import `name` with an interpreter, for a bounded time. A crash and a hang are answers too.
 
-    Raises InputError for what is no name of a module.
+    Raises InputError for what is no name of a module, no Python or no time.
     """
     if not NAME.fullmatch(name):
         raise InputError(f"--import {name[:80]}: that is no name of a module", remedy="write it as import does: a.b")
+    if not 0 < seconds <= LONGEST:
+        raise InputError(f"--timeout {seconds:g}: that is no time to wait", remedy=f"state 1 to {LONGEST:g} seconds")
     python = which_read.interpreter(program)
     with tempfile.TemporaryDirectory(prefix="wheelmill-import-") as folder:
-        status, said = _run([python, "-X", "faulthandler", "-c", CHILD, name], seconds, Path(folder))
+        script = Path(folder) / "import-it.py"  # a name that no module has
+        script.write_text(CHILD, encoding="utf-8")
+        status, said = _run([python, "-X", "faulthandler", str(script), name], seconds, Path(folder))
     told = dict(re.findall(r"^(SITE|FOUND|DONE)(.*)$", said, re.MULTILINE))
     text = re.sub(r"^(SITE|FOUND|DONE).*\n?", "", said, flags=re.MULTILINE)
+    if status == 0 and "SITE" not in told:
+        raise InputError(f"{python} does not answer as a Python does", remedy="name an interpreter: --python PATH")
     if status == 0 and "DONE" in told:
         return Attempt(imported=True, text=text, note=f"{told['DONE'] or 'no version'}, {told.get('FOUND', '')}")
     lines = [f"$ {python} -c 'import {name}'", text.rstrip(), *_ended(status, name, seconds)]
@@ -88,7 +109,10 @@ def _ended(status: int | None, name: str, seconds: float) -> Iterator[str]:
     if status is None:
         yield f"the import of {name} did not end within {seconds:g} seconds"
     elif status < 0:
-        yield f"the import of {name} crashed with {signal.Signals(-status).name}"
+        known = next((one.name for one in signal.Signals if one == -status), f"signal {-status}")
+        yield f"the import of {name} crashed with {known}"
+    elif status == 0:
+        yield f"the import of {name} ended the interpreter with status 0"
 
 
 def _facts(text: str, site: Path, found: str, python: str) -> Iterator[str]:

@@ -6,15 +6,27 @@ each shape of line only so often, so that neither time nor memory grows with wha
 
 from __future__ import annotations
 
+import codecs
 import re
-from bisect import bisect_right
+import sys
 from collections import Counter
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
+
+from wheelmill import explain_text, explain_told
+from wheelmill.errors import InputError
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+
+    from wheelmill.explain_text import Text
 
 PIECE = 4 << 20
 WHOLE = 2 << 20  # a log up to this size is kept as it is
@@ -22,26 +34,44 @@ HEAD, END, MIDDLE = 128 << 10, 512 << 10, 1 << 20
 AROUND = 12 << 10  # bytes kept before and after a line with an error
 SAME = 6  # lines of one shape that are kept around
 SHAPES = 50_000
-TRIES = 60  # places of one word that are looked at
 LONGEST = 8000  # characters of a line
 # A line that tells of a failure has one of these, or stands near one that has; a file or test named for errors has
 # none. Each costs a pass over the log, a quick one while it begins with letters that are the same in every match.
 MARKS = (re.compile(rb"rror(?![\w.,/-])(?<!-Werror)"), re.compile(rb"ERROR(?!\w)"))
 DIGITS = b"0123456789"
+UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)  # as PowerShell's > writes
+# How files begin that are given by mistake.
+KINDS = {
+    b"\x7fELF": (
+        "a library or program",
+        "give what it printed; `--import NAME` imports a package, and `wheelmill audit WHEEL` reads its libraries",
+    ),
+    b"PK\x03\x04": (
+        "a zip archive",
+        "unpack it: `unzip -p FILE | wheelmill explain -`; a wheel is looked at by `wheelmill audit`",
+    ),
+    b"\x1f\x8b": ("compressed by gzip", "unpack it: `zcat FILE | wheelmill explain -`"),
+    b"BZh": ("compressed by bzip2", "unpack it: `bzcat FILE | wheelmill explain -`"),
+    b"\xfd7zXZ": ("compressed by xz", "unpack it: `xzcat FILE | wheelmill explain -`"),
+    b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: `zstdcat FILE | wheelmill explain -`"),
+}
 CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
 )
+LANGUAGES = Path(__file__).parent / "tables" / "languages.toml"
 # What CI runners, BuildKit, Compose and ninja put before a line.
 PREFIX = re.compile(
     r"""(?x)
-    (?:[^\t]{1,80}\t[^\t]{0,80}\t)?                                     # gh run view --log
+    (?:[^\t]{1,80}\t[^\t]{0,80}\t(?=\d{4}-))?                            # gh run view --log
     (?:[\w.-]{1,40}\ +\|\ )?                                            # a service of Compose
-    \[?(?:\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?)?\]?[ ]?
-    (?:\d\d[OE][ +]\ ?)?                                                # GitLab
-    (?:\#\d+\ (?:\d+\.\d+\ ?)?)?                                        # BuildKit
+    (?:\[?\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\ ?
+      |\d\d:\d\d:\d\d(?:\.\d+)?\ +                                        # Jenkins
+      |\d\d[OE][ +]\ ?                                                   # GitLab
+      |\#\d+\ (?:\d+\.\d+\ ?)?                                           # BuildKit
+    ){0,4}
     (?:\#\#\[\w+\])?
-    (?:\[gw\d+\]\ )?
+    (?:\[gw\d+\]\ )?(?:E\ {2,})?                                         # xdist, pytest
     """
 )
 # What a tool draws around text that it has wrapped.
@@ -50,29 +80,47 @@ FRAME = re.compile(r"^\s*(?:[│|╭╰├─>\u00d7]+\s*)*(?:E\s{2,})?|\s*[│|
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line as it is quoted. `bare` is without prefixes and frames; `breaks` says that nothing follows it."""
+    """A line as it is quoted. `said` is without prefixes and in English, `bare` without frames too.
+
+    `breaks` says that nothing follows it.
+    """
 
     number: int
     text: str
+    said: str
     bare: str
     breaks: bool = False
 
 
+@cache
+def _foreign() -> tuple[tuple[bytes, re.Pattern[str], str], ...]:
+    """(what such a message always has, its pattern, what it is in English) of tables/languages.toml."""
+    rows = []
+    for english, messages in tomllib.loads(LANGUAGES.read_text(encoding="utf-8")).items():
+        for message in messages:
+            key = max(message.split("{}"), key=len).encode()
+            rows.append((key, re.compile(re.escape(message).replace(r"\{\}", r"(\S+)")), english.replace("{}", r"\1")))
+    return tuple(rows)
+
+
 def _lines(data: bytes, number: int) -> Iterator[Line]:
     """The lines of a piece whose first has that number. What a carriage return overwrote is a line of its own."""
+    foreign = [(pattern, english) for key, pattern, english in _foreign() if key in data]
     parts = data.split(b"\n")
     for offset, raw in enumerate(parts):
         for part in raw.decode("utf-8", "replace").split("\r"):
             text = CONTROL.sub("", part[:LONGEST]).rstrip()
             if text:
                 start = PREFIX.match(text)
-                bare = FRAME.sub("", text[start.end() if start else 0 :])
-                yield Line(number + offset, text, bare)
-    yield Line(number + len(parts), "", "", breaks=True)
+                said = text[start.end() if start else 0 :].strip("│")
+                for pattern, english in foreign:
+                    said = pattern.sub(english, said)
+                yield Line(number + offset, text, said, FRAME.sub("", said))
+    yield Line(number + len(parts), "", "", "", breaks=True)
 
 
 class Log:
-    """The kept lines. `plain` is their text, `loose` and `tight` the same with the breaks of wrapped lines undone.
+    """The kept lines. `plain` is what they say, `bare` that without frames, `loose` and `tight` with its breaks undone.
 
     `matches` keeps what patterns found, as (lines, groups), for rules that ask again.
     """
@@ -83,59 +131,60 @@ class Log:
 
     @cached_property
     def plain(self) -> Text:
-        return Text([line.text for line in self.lines], "\n")
+        return explain_text.plain([line.said for line in self.lines])
+
+    @cached_property
+    def bare(self) -> Text:
+        return explain_text.plain([line.bare for line in self.lines])
 
     @cached_property
     def loose(self) -> Text:
-        return Text([line.bare for line in self.lines], " ")
+        return explain_text.joined(self.lines, " ")
 
     @cached_property
     def tight(self) -> Text:
-        return Text([line.bare for line in self.lines], "")
+        return explain_text.joined(self.lines, "")
+
+    @cached_property
+    def overcome(self) -> int:
+        """The last line whose error a later attempt got over."""
+        return explain_told.overcome(self.lines)
 
 
-class Text:
-    """Strings joined, and which of them holds a place of the whole."""
+class _Recoded:
+    """A file of UTF-16, read as UTF-8."""
 
-    def __init__(self, parts: Sequence[str], between: str) -> None:
-        self.whole = between.join(parts)
-        self._starts = []
-        at = 0
-        for part in parts:
-            self._starts.append(at)
-            at += len(part) + len(between)
+    def __init__(self, begun: bytes, file: IO[bytes]) -> None:
+        self._begun, self._file = begun, file
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
 
-        self._places: dict[str, tuple[int, ...]] = {}
-
-    def places(self, word: str) -> tuple[int, ...]:
-        """The strings in which a word stands or begins, the first ones and the last."""
-        if word not in self._places:
-            found: dict[int, None] = {}
-            at = self.whole.find(word)
-            while at >= 0 and len(found) < TRIES:
-                found[self.index(at)] = None
-                at = self.whole.find(word, at + len(word))
-            if at >= 0:
-                found[self.index(self.whole.rfind(word))] = None
-            self._places[word] = tuple(found)
-        return self._places[word]
-
-    def index(self, at: int) -> int:
-        return bisect_right(self._starts, at) - 1
+    def read(self, size: int) -> bytes:
+        """So many bytes at least, unless the file ends."""
+        text = ""
+        while len(text) < size:
+            data, self._begun = self._begun or self._file.read(size), b""
+            text += self._decoder.decode(data, final=not data)
+            if not data:
+                break
+        return text.encode("utf-8", "replace")
 
 
 def read(file: IO[bytes]) -> Log:
-    """Read a log to its end."""
+    """Read a log to its end. Raises InputError for a file that is no text."""
     data = file.read(WHOLE + 1)
-    if data[:2] in {b"\xff\xfe", b"\xfe\xff"}:  # PowerShell's > writes UTF-16
-        data = (data + file.read(PIECE)).decode("utf-16", "replace").encode()
-        return Log(list(_lines(data, 1)))
+    for start, (kind, remedy) in KINDS.items():
+        if data.startswith(start):
+            raise InputError(f"the log is {kind} and no text, so nothing in it can be read", remedy=remedy)
+    if data[:2] in UTF_16:
+        recoded = _Recoded(data, file)
+        data = recoded.read(WHOLE + 1)
+        return Log(list(_lines(data, 1)) if len(data) <= WHOLE else _large(data, recoded))
     if len(data) <= WHOLE:
         return Log(list(_lines(data, 1)))
     return Log(_large(data, file))
 
 
-def _large(data: bytes, file: IO[bytes]) -> list[Line]:
+def _large(data: bytes, file: IO[bytes] | _Recoded) -> list[Line]:
     kept = Kept()
     end, number = b"", 1
     while data:

@@ -25,6 +25,7 @@ else:
 Confidence = Literal["certain", "likely", "possible"]
 CONFIDENCE: tuple[Confidence, ...] = ("certain", "likely", "possible")
 TABLES = Path(__file__).parent / "tables" / "causes"
+SHARED = Path(__file__).parent / "tables" / "patterns.toml"
 PATTERNS = ("line", "also", "near", "unless", "unless_near", "proof", "hint")
 
 
@@ -101,9 +102,15 @@ def _rule(path: Path, name: str, row: Mapping[str, Any]) -> Rule:
         ) from error
 
 
+@cache
+def _shared() -> Mapping[str, list[str]]:
+    return {f"<{name}>": patterns for name, patterns in tomllib.loads(SHARED.read_text(encoding="utf-8")).items()}
+
+
 def _value(key: str, value: Any) -> Any:
     if key in PATTERNS:
-        return tuple(re.compile(one, re.MULTILINE) for one in ([value] if isinstance(value, str) else value))
+        given = [value] if isinstance(value, str) else value
+        return tuple(re.compile(one, re.MULTILINE) for name in given for one in _shared().get(name, [name]))
     if key == "where":
         return {name: re.compile(one) for name, one in value.items()}
     if key == "derive":

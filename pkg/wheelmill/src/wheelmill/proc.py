@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 EXCERPT = 25
-LONGEST = 1 << 16  # bytes of a line that is followed
+LONGEST = 1 << 16  # bytes of a line that is followed or shown
 # Where a failure's own words begin: a compiler's, linker's or ninja's first complaint; else any line with "error".
 CAUSES = (
     re.compile(
@@ -69,7 +69,7 @@ def complaint(output: str) -> str | None:
 
 def excerpt(output: str) -> list[str]:
     """The lines from the first complaint on: what follows it is mostly its echo."""
-    lines = [line for line in output.splitlines() if line.strip()]
+    lines = [line[:LONGEST] for line in output.splitlines() if line.strip()]
     for cause in CAUSES:
         for number, line in enumerate(lines):
             if cause.search(line):
