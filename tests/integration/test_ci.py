@@ -70,13 +70,13 @@ def test_a_group_that_builds_and_one_that_does_not(folder: Path) -> None:
     assert "cpu-torch2.13: audit fail: size-policy: " in refused.stdout
 
     source = folder / "broken/broken.cpp"
-    source.write_text(f"#warning {TOKEN} {HIDDEN}\n{source.read_text()}")
+    source.write_text(f"{source.read_text().rstrip()}  // {TOKEN} {HIDDEN}\n")  # the compiler quotes the line
     failed = ci(folder / "broken", "run", "build", "cpu-torch2.14", *out, "--id", "broken", MY_SECRET=HIDDEN)
     assert failed.returncode == 4, failed.stderr
     (wheel,) = json.loads((folder / "reports/build-broken.json").read_text())["wheels"]
     assert wheel["result"] == "fail"
     assert "undeclared_name" in wheel["cause"]
-    assert "undeclared_name" in wheel["excerpt"]
+    assert "undeclared_name; }  // *** ***" in wheel["excerpt"]
     assert wheel["file"] is None
     summary = (folder / "broken/summary").read_text()
     assert "| cpu-torch2.14 | ✗ fail |" in summary
@@ -88,7 +88,6 @@ def test_a_group_that_builds_and_one_that_does_not(folder: Path) -> None:
     written = [failed.stdout, failed.stderr, report.stdout]
     written += [path.read_text() for path in folder.rglob("*") if path.is_file() and path.suffix in {".json", ".log"}]
     written += [summary, (folder / "summary").read_text()]
-    assert any("***" in text for text in written)
     assert not [text for text in written if TOKEN in text or HIDDEN in text]
 
 
