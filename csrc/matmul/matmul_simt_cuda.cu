@@ -118,13 +118,12 @@ __global__ void __launch_bounds__(Shape::threads, Shape::Blocks)
   const auto load_fragments = [&](int to, const T* stage, int k) {
 #pragma unroll
     for (int i = 0; i < vectors_m; ++i) {
-      fragment_a[to][i] =
-          load_fragment(stage + k * pitch_a + row_m + i * Shape::LanesM * vector);
+      fragment_a[to][i] = load_fragment(stage + k * pitch_a + row_m + i * Shape::LanesM * vector);
     }
 #pragma unroll
     for (int i = 0; i < vectors_n; ++i) {
-      fragment_b[to][i] = load_fragment(stage + depth * pitch_a + k * pitch_b + row_n +
-                                        i * Shape::LanesN * vector);
+      fragment_b[to][i] =
+          load_fragment(stage + depth * pitch_a + k * pitch_b + row_n + i * Shape::LanesN * vector);
     }
   };
 
