@@ -136,13 +136,19 @@ def refresh(session: nox.Session) -> None:
     session.run("wheelmill", "refresh", *session.posargs)
 
 
+def longest_first(folder: str, *names: str) -> list[str]:
+    """Pytest's arguments for two workers. A file's tests share what they build, so a file stays with one of them."""
+    first = [Path(f"tests/{folder}/test_{name}.py") for name in names]
+    rest = sorted(set(Path("tests", folder).glob("test_*.py")) - {*first})
+    return ["-n", "2", "--dist", "loadfile", "--no-loadscope-reorder", *map(str, [*first, *rest])]
+
+
 @nox.session
 def tests(session: nox.Session) -> None:
     """Every test: units, plans, and wheels that are really built, installed and run."""
     install(session, "tests", extras=EXTRAS)
     # tests/ops needs torch: the integration tests run it beside each wheel that they install.
-    # A file's tests share what they build, so a file stays with one worker.
-    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadfile", "tests/unit", "tests/integration"]))
+    session.run("pytest", *(session.posargs or [*longest_first("integration", "wheels", "gates"), "tests/unit"]))
 
 
 @nox.session
@@ -156,7 +162,7 @@ def web(session: nox.Session) -> None:
 def containers(session: nox.Session) -> None:
     """Tests that need a container engine: the images' contract, and builds in them."""
     install(session, "tests", extras=EXTRAS)
-    session.run("pytest", *(session.posargs or ["-n", "2", "--dist", "loadfile", "tests/containers"]))
+    session.run("pytest", *(session.posargs or longest_first("containers", "wheels", "executor", "gates")))
 
 
 @nox.session

@@ -13,7 +13,7 @@ from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
-from tests.matrices import narrowed
+from tests.matrices import checkout
 
 from wheelmill import engine, sandbox
 
@@ -34,11 +34,11 @@ def containers(store: Path) -> list[str]:
 
 def test_a_container_builds_the_bytes_that_a_local_build_makes(image: str, tmp_path: Path) -> None:
     """The same g++ and the same toolkit from the package index: no path, time or user of either gets in."""
-    matrix = narrowed(tmp_path)
+    sources = checkout(tmp_path / "checkout")
     wheels = []
     for executor in (DOCKER, ("--executor", "local", "--no-prove", "--json")):
         out = tmp_path / executor[1]
-        done = run(tmp_path, *executor, "--matrix", matrix, "--store", STORE, "--out", out, WHEEL)
+        done = run(sources, *executor, "--store", STORE, "--out", out, WHEEL)
         assert done.returncode == 0, done.stderr
         (row,) = json.loads(done.stdout)["wheels"]
         manifest = json.loads(Path(row["file"] + ".manifest.json").read_text())

@@ -36,7 +36,6 @@ EXPECTED = [
     Expected("cpu-stable2.10", "cpu", "torch>=2.10", []),
     Expected("cpu-torch2.4", "cpu.torch2.4", "torch==2.4.*", []),
     Expected("cu130-stable2.10", "cu130", "torch>=2.10", ["90", "90a"]),
-    Expected("cu132-stable2.10", "cu132", "torch>=2.10", ["80"]),
 ]
 
 
