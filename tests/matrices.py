@@ -10,14 +10,14 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).parents[1]
-SM = {"cu130": ["9.0+PTX", "9.0a"]} | {cuda: ["5.0", "9.0", "9.0a"] for cuda in ("cu121", "cu124")}
+SM = {"cu130": ["9.0+PTX", "9.0a"], "cu121": ["5.0"], "cu124": ["5.0"]}
 
 
-def narrowed(folder: Path, project: Path = ROOT) -> Path:
-    """A matrix file in the folder that is the repository's but for `sm` and the project's path."""
+def narrowed(folder: Path, project: Path = ROOT, **more: list[str]) -> Path:
+    """A matrix file in the folder that is the repository's but for the project's path and `sm`, also of a CUDA named."""
     stated = yaml.safe_load((ROOT / "matrix.yaml").read_text())
     stated["project"]["path"] = str(project)
-    stated["sm"] |= SM
+    stated["sm"] |= SM | more
     file = folder / "matrix.yaml"
     file.write_text(yaml.safe_dump(stated))
     return file
@@ -30,7 +30,7 @@ def checkout(folder: Path) -> Path:
     for name in filter(None, listed.split("\0")):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
-    narrowed(folder, project=Path())
+    narrowed(folder, project=Path(), cu124=["9.0", "9.0a"])
     cmake = folder / "CMakeLists.txt"
     text, count = re.subn(r"set\(operators [^)]*\)", "set(operators clip_add matmul)", cmake.read_text())
     assert count == 1

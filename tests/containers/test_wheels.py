@@ -23,7 +23,7 @@ WHEELS = {
     "cu124-torch2.5": ("torch==2.5.*", "2.5.1+cu124"),
     "cu124-torch2.6": ("torch==2.6.*", "2.6.0+cu124"),
 }
-TARGETS = ["50", "90", "90a"]
+TARGETS = ["50"]
 
 
 @pytest.fixture(scope="module")
