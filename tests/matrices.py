@@ -14,7 +14,7 @@ SM = {"cu130": ["9.0+PTX", "9.0a"], "cu121": ["5.0"], "cu124": ["5.0"]}
 
 
 def narrowed(folder: Path, project: Path = ROOT, **more: list[str]) -> Path:
-    """A matrix file in the folder that is the repository's but for the project's path and `sm`, also of a CUDA named."""
+    """A matrix file in the folder: the repository's but for the project's path and `sm`, also of a CUDA named."""
     stated = yaml.safe_load((ROOT / "matrix.yaml").read_text())
     stated["project"]["path"] = str(project)
     stated["sm"] |= SM | more
