@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 PROJECTS = ROOT / "tests" / "projects"
 STORE = ROOT / ".wheelmill"
-# Of what runs beside test_executor, which looks at what the builds of its store leave behind.
-BESIDE = STORE / "beside"
+# Of files that run beside test_executor and one another: tests look at what a store's runs leave behind.
+OF_WHEELS, OF_GATES = STORE / "beside" / "of-wheels", STORE / "beside" / "of-gates"
 
 
 def command(*arguments: str | Path) -> list[str]:

@@ -10,12 +10,12 @@ from tests.gate_wheels import pyfaults
 
 from wheelmill import engine, sandbox
 
-from .conftest import BESIDE, command
+from .conftest import OF_GATES, command
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-ASKED = ("--namespace", "pyfaults", "--samples", "pyfaults.testing", "--executor", "docker", "--store", BESIDE)
+ASKED = ("--namespace", "pyfaults", "--samples", "pyfaults.testing", "--executor", "docker", "--store", OF_GATES)
 OPERATORS = ("wrong_value", "wrong_value_clean", "wrong_gradient", "wrong_gradient_clean", "crash")
 
 
@@ -40,7 +40,7 @@ def test_cpu_gates_in_a_container(image: str, tmp_path: Path) -> None:
     assert made["environment"]["executor"] == "docker"
     lacking = [row for row in made["rows"] if row["device"] == "cuda"]
     assert {row["result"] for row in lacking} == {"not-run"}
-    left = engine.connect().containers.list(all=True, filters={"label": f"{sandbox.STORE}={BESIDE}"})
+    left = engine.connect().containers.list(all=True, filters={"label": f"{sandbox.STORE}={OF_GATES}"})
     assert left == []
 
 

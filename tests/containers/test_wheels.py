@@ -16,7 +16,7 @@ from uv import find_uv_bin
 
 from wheelmill import engine, images
 
-from .conftest import BESIDE, ROOT, command
+from .conftest import OF_WHEELS, ROOT, command
 
 WHEELS = {
     "cu121-torch2.4": ("torch==2.4.*", "2.4.1+cu121"),
@@ -30,7 +30,7 @@ TARGETS = ["50"]
 def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Built where no image of cu121 or cu124 need be: a build makes what it needs."""
     out = tmp_path_factory.mktemp("wheels")
-    places = ["--matrix", narrowed(out), "--store", BESIDE, "--out", out / "dist", "--site", out / "site"]
+    places = ["--matrix", narrowed(out), "--store", OF_WHEELS, "--out", out / "dist", "--site", out / "site"]
     # They have one compiler, which need not compile a kernel again for another torch.
     places += ["--compiler-cache", out / "compiled"]
     args = command("build", "--json", "--executor", "docker", "--base", "debian", "--network", "host", *places, *WHEELS)
@@ -84,7 +84,7 @@ def test_the_image_holds_the_toolkit_and_of_static_libraries_the_runtimes_alone(
 
 def test_a_toolkit_that_knows_fewer_targets_is_an_error_unless_accepted(built: dict[str, Path], tmp_path: Path) -> None:
     """cu128 asks for SM 10.0 and 12.0, which CUDA 12.4 does not compile for."""
-    places = ["--store", BESIDE, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
+    places = ["--store", OF_WHEELS, "--out", tmp_path / "dist", "--site", tmp_path / "site"]
     args = ["build", "--no-prove", "--executor", "docker", "--base", "debian", *places, "cu128-torch2.8"]
     done = subprocess.run(
         command(*args, "--matrix", ROOT / "matrix.yaml"), cwd=tmp_path, text=True, capture_output=True, check=False
@@ -109,7 +109,7 @@ def test_local_and_docker_of_one_image_differ_in_recorded_provenance_alone(lock:
     cache = fetched_by_uv()
     sources = checkout(tmp_path / "checkout")
     args = ["--executor", "docker", "--base", "debian", "--network", "host", "--no-prove", "--json"]
-    args += ["--store", str(BESIDE), "--out", str(tmp_path / "docker"), wheel]
+    args += ["--store", str(OF_WHEELS), "--out", str(tmp_path / "docker"), wheel]
     done = subprocess.run(command("build", *args), cwd=sources, text=True, capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     (other,) = (tmp_path / "docker").glob("*.whl")
