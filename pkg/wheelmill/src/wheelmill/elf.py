@@ -7,6 +7,7 @@ for the symbols of a large library. Layout: https://gabi.xinuos.com and the LSB'
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import struct
 from collections import Counter
@@ -18,7 +19,7 @@ from wheelmill.errors import GateError
 from wheelmill.image import DYN, Image
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from wheelmill.fatbin import Buffer
@@ -70,11 +71,8 @@ class Library:
 
 def exported(path: Path) -> frozenset[str]:
     """The symbols that a library offers to others. Raises GateError when it cannot be read."""
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        try:
-            return frozenset(symbol.name for symbol in Image(data).symbols() if symbol.defined)
-        except (ValueError, struct.error) as error:
-            raise _unreadable(path.name, error) from error
+    with _opened(path, path.name) as data:
+        return frozenset(symbol.name for symbol in Image(data).symbols() if symbol.defined)
 
 
 def _device(image: Image) -> tuple[tuple[Units, ...], tuple[int, int], int]:
@@ -109,23 +107,17 @@ def _targets(units: Sequence[Units]) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 def device(path: Path, name: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[int, int] | None]:
     """(SASS, PTX, newest PTX ISA) of a library, without its symbols. Raises GateError when they cannot be read."""
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            units, isa, _ = _device(Image(data))
-    except (ValueError, struct.error) as error:
-        raise _unreadable(name, error) from error
+    with _opened(path, name) as data:
+        units, isa, _ = _device(Image(data))
     sass, ptx = _targets(units)
     return sass, ptx, isa if ptx else None
 
 
 def links(path: Path) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """(needed libraries, search path) of a library, without the rest. Raises GateError when they cannot be read."""
-    try:
-        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            image = Image(data)
-            return image.needed, image.rpath
-    except (ValueError, struct.error) as error:
-        raise _unreadable(path.name, error) from error
+    with _opened(path, path.name) as data:
+        image = Image(data)
+        return image.needed, image.rpath
 
 
 def parse(data: Buffer, name: str) -> Library:
@@ -168,15 +160,18 @@ def read(path: Path, name: str) -> Library:
     Raises GateError when the file is not an ELF file or its device code cannot be read: what cannot be
     determined is never reported as fine.
     """
+    with _opened(path, name) as data:
+        return parse(data, name)
+
+
+@contextlib.contextmanager
+def _opened(path: Path, name: str) -> Iterator[mmap.mmap]:
+    """A library's bytes. Raises GateError where they, or what is made of them meanwhile, do not follow the format."""
     try:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return parse(data, name)
+            yield data
     except (ValueError, struct.error) as error:
-        raise _unreadable(name, error) from error
-
-
-def _unreadable(name: str, error: Exception) -> GateError:
-    return GateError(
-        f"{name}: its contents cannot be read ({error}), so nothing can be said of what it holds",
-        remedy="rebuild the wheel; if the file is sound, report it with the toolkit's version",
-    )
+        raise GateError(
+            f"{name}: its contents cannot be read ({error}), so nothing can be said of what it holds",
+            remedy="rebuild the wheel; if the file is sound, report it with the toolkit's version",
+        ) from error
