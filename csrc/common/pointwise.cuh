@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/convert.cuh"
+#include "common/device.h"
 #include "common/operands.h"
 
 namespace fusedops {
@@ -86,14 +83,6 @@ bool vector_aligned(const Pointers<Storage, Arity>& pointers) {
     address |= reinterpret_cast<std::uintptr_t>(in);
   }
   return address % kVectorBytes == 0;
-}
-
-/// Throws std::runtime_error where the launch before it was refused.
-inline void check_launch() {
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
-    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
-                             cudaGetErrorString(error));
-  }
 }
 
 /// Launches `Op<T>(params)` over `operands` on `stream` of the current device, T being the dtype's

@@ -1,11 +1,8 @@
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
 #include "common/convert.cuh"
+#include "common/device.h"
 #include "edge_enhance/edge_enhance.h"
 #include "edge_enhance/reader.cuh"
 
@@ -222,10 +219,7 @@ void edge_enhance_cuda(const EdgeEnhance& call, void* stream) {
                    : launch_by_layout<Storage, 2, false>(call, on);
     }
   });
-  if (const cudaError_t error = cudaGetLastError(); error != cudaSuccess) {
-    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
-                             cudaGetErrorString(error));
-  }
+  check_launch();
 }
 
 }  // namespace fusedops

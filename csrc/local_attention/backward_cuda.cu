@@ -252,7 +252,7 @@ void launch(const LocalAttention& call, void* stream) {
   using Tiles = Backward<Dim, OfKeys>;
   static_assert(Tiles::shared_bytes >= static_cast<int>(sizeof(plain::Shared<float>)));
   const auto kernel = attention_backward_kernel<Storage, Dim, OfKeys>;
-  allow_shared(kernel, Tiles::shared_bytes);
+  allow_shared_memory(kernel, Tiles::shared_bytes);
   bool vectors = call.dim % 8 == 0;
   for (const AttentionTensor* t :
        {&call.q, &call.k, &call.v, &call.grad, &call.out, &call.dq, &call.dk, &call.dv}) {

@@ -219,7 +219,7 @@ template <class Storage, bool OfKeys>
 void launch(const BackwardCall& tiled, void* stream) {
   using Tiles = Backward<OfKeys>;
   const auto kernel = attention_backward_sm90a_kernel<Storage, OfKeys>;
-  allow_shared(kernel, Tiles::shared_bytes);
+  allow_shared_memory(kernel, Tiles::shared_bytes);
   attention_grids(tiled.call, kTileRows, [&](unsigned grid, std::int64_t first) {
     kernel<<<grid, kGroupThreads, Tiles::shared_bytes, static_cast<cudaStream_t>(stream)>>>(tiled,
                                                                                             first);

@@ -167,7 +167,7 @@ void launch(const LocalAttention& call, void* stream) {
   using Tiles = Forward<Dim>;
   static_assert(Tiles::shared_bytes >= static_cast<int>(sizeof(plain::Shared<float>)));
   const auto kernel = attention_forward_kernel<Storage, Dim>;
-  allow_shared(kernel, Tiles::shared_bytes);
+  allow_shared_memory(kernel, Tiles::shared_bytes);
   const bool vectors = call.dim % 8 == 0 && on_vectors(call.q) && on_vectors(call.k) &&
                        on_vectors(call.v) && on_vectors(call.out);
   attention_grids(call, Tiles::rows, [&](unsigned grid, std::int64_t first) {

@@ -169,7 +169,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
 template <class Storage>
 void launch(const ForwardCall& tiled, void* stream) {
   const auto kernel = attention_forward_sm90a_kernel<Storage>;
-  allow_shared(kernel, kSharedBytes);
+  allow_shared_memory(kernel, kSharedBytes);
   attention_grids(tiled.call, kRows, [&](unsigned grid, std::int64_t first) {
     kernel<<<grid, kThreads, kSharedBytes, static_cast<cudaStream_t>(stream)>>>(tiled, first);
   });

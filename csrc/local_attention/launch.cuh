@@ -1,11 +1,8 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
+#include "common/device.h"
 #include "local_attention/local_attention.h"
 
 /// Marks a kernel's parameter as one that is never copied, so that functions can refer to it.
@@ -16,13 +13,6 @@
 #endif
 
 namespace fusedops {
-
-inline void check_attention_launch(cudaError_t error) {
-  if (error != cudaSuccess) {
-    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
-                             cudaGetErrorString(error));
-  }
-}
 
 /// Where block number `block` of `size` rows a block is: blocks of one matrix follow each other,
 /// and so share in the L2 cache the columns that neighbours meet. With `Index` int it takes
@@ -47,7 +37,7 @@ void attention_grids(const LocalAttention& call, int size, const F& launch) {
   const std::int64_t blocks = call.batches * call.heads * ((call.rows + size - 1) / size);
   for (std::int64_t first = 0; first < blocks; first += most) {
     launch(static_cast<unsigned>(blocks - first < most ? blocks - first : most), first);
-    check_attention_launch(cudaGetLastError());
+    check_launch();
   }
 }
 

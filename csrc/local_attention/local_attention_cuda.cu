@@ -25,14 +25,12 @@ __global__ void __launch_bounds__(plain::kThreads)
 }
 
 bool has_tensor_cores(const LocalAttention& call) {
-  int device = 0, major = 0;
-  check_attention_launch(cudaGetDevice(&device));
-  check_attention_launch(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   // Ints hold a row and a window after it.
   constexpr std::int64_t most = 1 << 29;
   const bool short_type = call.dtype == DType::Float16 || call.dtype == DType::BFloat16;
-  return short_type && major >= 8 && std::isfinite(call.scale) && call.scale != 0 &&
-         call.rows <= most && call.batches <= most && call.heads <= most;
+  return short_type && device_attribute(cudaDevAttrComputeCapabilityMajor) >= 8 &&
+         std::isfinite(call.scale) && call.scale != 0 && call.rows <= most &&
+         call.batches <= most && call.heads <= most;
 }
 
 }  // namespace local_attention_unit

@@ -126,13 +126,4 @@ struct Met {
   }
 };
 
-/// Whether the current device is of SM 9.0, on which code for 90a runs.
-inline bool on_sm90() {
-  int device = 0, major = 0, minor = 0;
-  check_attention_launch(cudaGetDevice(&device));
-  check_attention_launch(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  check_attention_launch(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  return major == 9 && minor == 0;
-}
-
 }  // namespace fusedops

@@ -156,14 +156,4 @@ inline bool on_vectors(const AttentionTensor& t) {
   return address % 16 == 0 && t.batch % 8 == 0 && t.head % 8 == 0 && t.row % 8 == 0;
 }
 
-/// Gives a kernel the dynamic shared memory that it needs, which is more than devices grant
-/// unasked.
-template <class Kernel>
-void allow_shared(Kernel kernel, int bytes) {
-  if (bytes > 48 * 1024) {
-    check_attention_launch(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
-  }
-}
-
 }  // namespace fusedops

@@ -224,12 +224,11 @@ void launch_vectors(const MatmulParams& params, cudaStream_t stream) {
 /// a card that has tensor cores may run what was built for one that has not. Asked once a device.
 bool compiled_with_tensor_cores() {
   static std::array<std::atomic<int>, 64> known{};  // 0: not asked yet
-  int device = 0;
-  check_launch(cudaGetDevice(&device));
-  std::atomic<int>& version = known[static_cast<std::size_t>(device) % known.size()];
+  std::atomic<int>& version = known[static_cast<std::size_t>(current_device()) % known.size()];
   if (version == 0) {
     cudaFuncAttributes attributes;
-    check_launch(cudaFuncGetAttributes(&attributes, mma_kernel<BFloat16, LargeTiles, true, true>));
+    check_cuda(cudaFuncGetAttributes(&attributes, mma_kernel<BFloat16, LargeTiles, true, true>),
+               "what the CUDA kernel was compiled for is not known");
     version = attributes.ptxVersion;
   }
   return version >= 80;

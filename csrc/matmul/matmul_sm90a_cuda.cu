@@ -231,7 +231,7 @@ bool launch_wgmma(const MatmulParams& params, int multiprocessors, cudaStream_t 
   const auto blocks =
       static_cast<unsigned>(std::min<std::int64_t>(tiles, multiprocessors / Cluster) * Cluster);
   kernel<<<blocks, kThreads, kSharedBytes, stream>>>(tiling, a, b, out, tiles, aligned);
-  check_launch(cudaGetLastError());
+  check_launch();
   return true;
 }
 
@@ -260,16 +260,11 @@ bool worth_it(const MatmulParams& params, int multiprocessors) {
 }  // namespace matmul_sm90a_unit
 
 bool matmul_sm90a_cuda(const MatmulParams& params, void* stream) {
-  int device = 0, major = 0, minor = 0, multiprocessors = 0;
-  check_launch(cudaGetDevice(&device));
-  check_launch(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
-  check_launch(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  check_launch(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, device));
+  const int multiprocessors = device_attribute(cudaDevAttrMultiProcessorCount);
   constexpr std::int64_t most = std::int64_t{1} << 31;
   const bool addressable = params.m < most && params.n < most && params.k < most &&
                            params.batch[0] < most && params.batch[1] < most;
-  if (major != 9 || minor != 0 || params.k == 0 || !addressable ||
-      !worth_it(params, multiprocessors)) {
+  if (!on_sm90() || params.k == 0 || !addressable || !worth_it(params, multiprocessors)) {
     return false;
   }
   const auto on = static_cast<cudaStream_t>(stream);

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
 #include <cstdint>
-#include <stdexcept>
-#include <string>
 
+#include "common/device.h"
 #include "matmul/matmul.h"
 
 // What the kernels of matmul share: which tile of the result a block makes, and where its operands
@@ -112,28 +109,13 @@ inline bool whole_vectors(const MatmulOperand& operand, std::int64_t contiguous,
   return address % 16 == 0 && ((steps | contiguous) * element) % 16 == 0;
 }
 
-inline void check_launch(cudaError_t error) {
-  if (error != cudaSuccess) {
-    throw std::runtime_error(std::string("fusedops: the CUDA kernel could not be launched: ") +
-                             cudaGetErrorString(error));
-  }
-}
-
 /// Calls `launch(first, blocks)` for one block a tile, in as many grids as that takes.
 template <class Launch>
 void launch_tiles(std::int64_t tiles, const Launch& launch) {
   constexpr std::int64_t most = 1 << 30;
   for (std::int64_t first = 0; first < tiles; first += most) {
     launch(first, static_cast<unsigned>(std::min(most, tiles - first)));
-    check_launch(cudaGetLastError());
-  }
-}
-
-/// Kernels that hold more than 48 KiB of shared memory in a block must be told of it.
-template <class Kernel>
-void allow_shared_memory(Kernel kernel, int bytes) {
-  if (bytes > 48 * 1024) {
-    check_launch(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+    check_launch();
   }
 }
 

@@ -1,6 +1,4 @@
-#include <stdexcept>
-#include <string>
-
+#include "common/device.h"
 #include "nms/nms.h"
 #include "nms/order.cuh"
 #include "nms/sweep.cuh"
@@ -11,12 +9,7 @@ inline namespace nms_unit {
 /// As many panels as have their bits made by one launch: 32 MiB of them.
 constexpr int kPanelsAtOnce = 16;
 
-void check(cudaError_t error) {
-  if (error != cudaSuccess) {
-    throw std::runtime_error(std::string("fusedops: nms failed on the device: ") +
-                             cudaGetErrorString(error));
-  }
-}
+constexpr auto kFailed = "nms failed on the device";
 
 int blocks_for(std::int64_t work, int each) {
   return static_cast<int>((work + each - 1) / each);
@@ -77,7 +70,7 @@ void sort(const NmsInput& input, const std::int64_t* order, const Layout<T>& lay
     gather_kernel<Storage>
         <<<blocks, kOrderThreads, 0, stream>>>(from, order, layout.sorted, &layout.found->total);
   }
-  check(cudaGetLastError());
+  check_launch();
 }
 
 template <class Storage, bool kClasses, class T>
@@ -90,19 +83,19 @@ void sweep(const Layout<T>& layout, T threshold, cudaStream_t stream) {
       const dim3 grid(layout.words, layout.words, left < kPanelsAtOnce ? left : kPanelsAtOnce);
       mask_kernel<Storage, kClasses>
           <<<grid, kTile, 0, stream>>>(sorted, panel, threshold, layout.bits, layout.columns);
-      check(cudaGetLastError());
+      check_launch();
     }
     const int begin = panel * kPanel;
     const std::int64_t offset = static_cast<std::int64_t>(in_bits) * layout.words * layout.columns;
     sweep_kernel<<<1, kSweepThreads, 0, stream>>>(sorted, begin, layout.bits + offset,
                                                   layout.columns, layout.found, layout.kept);
-    check(cudaGetLastError());
+    check_launch();
     if (panel + 1 < layout.panels) {
       const int end = begin + kPanel;
       const dim3 grid(blocks_for(sorted.n - end, kApplyThreads), kPanel / kRowsPerSlice);
       apply_kernel<Storage, kClasses>
           <<<grid, kApplyThreads, 0, stream>>>(sorted, end, layout.found, threshold);
-      check(cudaGetLastError());
+      check_launch();
     }
   }
 }
@@ -133,16 +126,18 @@ std::int64_t nms_cuda(const NmsInput& input, const std::int64_t* order, void* me
     } else {
       sweep<Rounded, false>(layout, threshold, stream);
     }
-    check(cudaMemcpyAsync(&total, &layout.found->total, sizeof total, cudaMemcpyDeviceToHost,
-                          stream));
+    check_cuda(
+        cudaMemcpyAsync(&total, &layout.found->total, sizeof total, cudaMemcpyDeviceToHost, stream),
+        kFailed);
   });
-  check(cudaStreamSynchronize(stream));
+  check_cuda(cudaStreamSynchronize(stream), kFailed);
   return total;
 }
 
 bool nms_capturing(void* stream) {
   cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
-  check(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status));
+  check_cuda(cudaStreamIsCapturing(static_cast<cudaStream_t>(stream), &status),
+             "whether the CUDA stream is being captured is not known");
   return status != cudaStreamCaptureStatusNone;
 }
 
