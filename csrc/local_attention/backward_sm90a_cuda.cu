@@ -61,7 +61,7 @@ __global__ void __launch_bounds__(kGroupThreads, Backward<OfKeys>::blocks_an_sm)
   unsigned char* row_tile = shared;
   unsigned char* row2_tile = row_tile + kTileBytes;
   float* numbers = reinterpret_cast<float*>(shared + Tiles::tiles_bytes);
-  const Stages<Tiles::stages, kGroupThreads / 32> stages{
+  const Stages<Tiles::stages, kGroupThreads, OfKeys> stages{
       row2_tile + kTileBytes,
       reinterpret_cast<Barrier*>(shared + Tiles::tiles_bytes + Tiles::numbers_bytes)};
   Barrier* rows_full = stages.full + 2 * Tiles::stages;

@@ -31,7 +31,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
   // The exchange within 1,024 bytes goes by the address.
   unsigned char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
   unsigned char* queries = shared;
-  const Stages<kStages, kThreads / 32> stages{shared + kGroups * kTileBytes,
+  const Stages<kStages, kThreads> stages{shared + kGroups * kTileBytes,
                                               reinterpret_cast<Barrier*>(shared + kTilesBytes)};
   Barrier* queries_full = stages.full + 2 * kStages;
 

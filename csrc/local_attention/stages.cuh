@@ -70,8 +70,9 @@ __device__ inline void add_tile_products(float (&sums)[8][4], const unsigned (&w
 }
 
 /// A ring of pairs of tiles in shared memory. Its `full` barriers wait for the copies, `empty` ones
-/// for the warps that use them.
-template <int Count, int Warps>
+/// for who uses them: the warps, or each thread where threads read for themselves what lies beside
+/// the tiles.
+template <int Count, int Threads, bool Each = false>
 struct Stages {
   unsigned char* tiles;
   Barrier* full;
@@ -87,7 +88,7 @@ struct Stages {
   __device__ void init(unsigned arrivals) const {
     for (int i = 0; i < Count; ++i) {
       barrier_init(full + i, arrivals);
-      barrier_init(empty() + i, Warps);
+      barrier_init(empty() + i, Each ? Threads : Threads / 32);
     }
   }
   /// Begins the copies of the pair `i`, of which this is one of the arrivals.
@@ -99,14 +100,14 @@ struct Stages {
     load_rows(pair + kTileBytes, second, full + place(i), at, row);
   }
   __device__ void wait(int i) const { barrier_wait(full + place(i), parity(i)); }
-  /// This warp has done with the pair `i`.
+  /// This warp, or thread, has done with the pair `i`.
   __device__ void release(int i) const {
     __syncwarp();
-    if (threadIdx.x % 32 == 0) {
+    if (Each || threadIdx.x % 32 == 0) {
       barrier_arrive(empty() + place(i));
     }
   }
-  /// Until every warp has.
+  /// Until every one has.
   __device__ void wait_empty(int i) const { barrier_wait(empty() + place(i), parity(i)); }
 };
 
