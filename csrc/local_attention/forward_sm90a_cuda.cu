@@ -32,7 +32,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksAnSm)
   unsigned char* shared = dynamic + (1024 - shared_address(dynamic) % 1024) % 1024;
   unsigned char* queries = shared;
   const Stages<kStages, kThreads> stages{shared + kGroups * kTileBytes,
-                                              reinterpret_cast<Barrier*>(shared + kTilesBytes)};
+                                         reinterpret_cast<Barrier*>(shared + kTilesBytes)};
   Barrier* queries_full = stages.full + 2 * kStages;
 
   const LocalAttention& call = tiled.call;

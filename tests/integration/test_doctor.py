@@ -186,6 +186,31 @@ def test_without_an_nvcc_on_path(ask: Callable[..., Any], tmp_path: Path) -> Non
         assert told["found"]["nvcc-absent"]["severity"] == "error"
 
 
+LIBCUDA = """
+extern "C" int cuDriverGetVersion(int* version) { *version = 13000; return 0; }
+extern "C" int cuInit(unsigned) { return 802; }
+extern "C" int cuGetErrorName(int, const char** name) { *name = "CUDA_ERROR_SYSTEM_NOT_READY"; return 0; }
+"""
+
+
+def test_a_driver_whose_library_does_not_start(ask: Callable[..., Any], tmp_path: Path) -> None:
+    """nvidia-smi shows the GPU of such a machine, and no CUDA program runs there."""
+    library = tmp_path / "lib" / "libcuda.so.1"
+    library.parent.mkdir()
+    command = ["g++", "-shared", "-fPIC", "-x", "c++", "-", "-o", library]
+    subprocess.run(command, input=LIBCUDA, text=True, check=True)
+    smi = stub(tmp_path / "stubs", "nvidia-smi", "echo 'NVIDIA H200, 9.0, 580.65.06'")
+    told = ask(PATH=f"{smi.parent}:{os.environ['PATH']}", LD_LIBRARY_PATH=str(library.parent))
+    assert told["environment"]["driver"] == {
+        "version": "580.65.06",
+        "cuda": "13.0",
+        "fails": "CUDA_ERROR_SYSTEM_NOT_READY (802)",
+    }
+    found = told["found"]["driver-cuda"]
+    assert found["severity"] == "error"
+    assert "nvidia-fabricmanager" in found["mend"]
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [("exit 3", "does not say"), ("echo hello", "does not say")],

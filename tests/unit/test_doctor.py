@@ -52,6 +52,7 @@ ENV = Environment(
     driver=Driver(version="580.65.06", cuda="13.0"),
     gpus=(H200,),
 )
+NODES: dict[str, bool] = {"/dev/nvidia-uvm": True, "/dev/nvidia0": True, "/dev/nvidiactl": True}
 FILES = TorchFiles(
     root="/env/torch", source="PyPI", standard=17, demanded=17, setuptools="setuptools<82", sass=("75", "80", "90")
 )
@@ -65,11 +66,26 @@ SOUND = Machine(
     toolkits=Toolkits(nvccs=(NVCC,), home=CUDA, origin="PATH", chosen=NVCC),
     compiler=Compiler(path="/usr/bin/g++", kind="gcc", version="12.2.0"),
     ninja=Program(path="/usr/bin/ninja", answer="works", status=0, said="1.11"),
-    system=System(installer="apt-get", cores=8, memory=64 << 30, jobs=8, glibcxx="3.4.30"),
+    system=System(
+        installer="apt-get",
+        cores=8,
+        memory=64 << 30,
+        jobs=8,
+        glibcxx="3.4.30",
+        nodes=NODES,
+        linux_driver="/usr/lib/x86_64-linux-gnu/libcuda.so.1",
+    ),
     engine=Engine(state="answers"),
 )
 PROJECT = Project(root="/src", files=("setup.py", "pyproject.toml"), setup=True, cuda=True, unstable="csrc/op.cpp")
 LIBRARY = PackageLibrary(path="/env/op.so", sass=("80",), ptx=("80",), isa=(9, 0))
+
+
+MUTE = Driver(version="580.65.06")
+
+
+def failing(how: str) -> Driver:
+    return Driver(version="580.65.06", cuda="13.0", fails=how)
 
 
 def machine(**parts: Any) -> Machine:
@@ -162,6 +178,51 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
             "restart the machine",
         ),
         ({"env": {"gpus": None}}, "driver-mute", "error", "580.65.06"),
+        (
+            {"env": {"driver": failing("CUDA_ERROR_SYSTEM_NOT_READY (802)")}},
+            "driver-cuda",
+            "error",
+            "nvidia-fabricmanager",
+        ),
+        ({"env": {"driver": failing("CUDA_ERROR_UNKNOWN (999)"), "gpus": None}}, "driver-cuda", "error", "dmesg"),
+        ({"env": {"gpus": None}, "system": {"nodes": {}, "container": True}}, "gpu-not-given", "warning", "--gpus all"),
+        (
+            {"env": {"gpus": None}, "system": {"nodes": NODES | {"/dev/nvidiactl": False}, "container": True}},
+            "gpu-refused",
+            "error",
+            "nvidia.com/gpu=all",
+        ),
+        ({"env": {"gpus": ()}, "system": {"nodes": {"/dev/nvidia0": False}}}, "gpu-refused", "error", "-aG video"),
+        (
+            {"env": {"driver": MUTE, "gpus": None}, "system": {"linux_driver": None}},
+            "driver-files",
+            "error",
+            "libnvidia-compute-580",
+        ),
+        (
+            {
+                "env": {"driver": MUTE, "gpus": None},
+                "system": {"linux_driver": None, "container": True, "capabilities": "utility"},
+            },
+            "driver-files",
+            "error",
+            "-e NVIDIA_DRIVER_CAPABILITIES=compute,utility (it is utility)",
+        ),
+        (
+            {
+                "env": {"driver": MUTE, "gpus": None},
+                "system": {"linux_driver": None, "container": True, "capabilities": "all"},
+            },
+            "driver-files",
+            "error",
+            "in place of --device",
+        ),
+        (
+            {"env": {"driver": failing("CUDA_ERROR_UNKNOWN (999)")}, "system": {"nodes": {"/dev/nvidia0": True}}},
+            "driver-uvm",
+            "error",
+            "nvidia-modprobe",
+        ),
         ({"env": {"driver": Driver(version="550.54", cuda="12.4")}}, "driver-old", "error", "driver 580 or later"),
         ({"env": {"gpus": ()}, "system": {"visible": ""}}, "gpu-none", "warning", "unset CUDA_VISIBLE_DEVICES"),
         ({"env": {"gpus": (Gpu(name="Oddity"),)}}, "gpu-unknown", "warning", "Oddity"),
@@ -472,6 +533,27 @@ def test_a_driver_that_hangs_is_the_only_word_on_it(judged: Callable[..., dict[s
     hanging = Program(path="nvidia-smi", answer="hangs")
     found = judged(smi=hanging, env={"driver": None, "gpus": None})
     assert [one for one in found if one.startswith(("driver", "gpu"))] == ["driver-hangs"]
+
+
+@pytest.mark.parametrize(
+    ("system", "driver", "check"),
+    [
+        ({"container": True, "nodes": {}}, MUTE, "gpu-not-given"),
+        ({"container": True, "nodes": {"/dev/nvidiactl": True}}, MUTE, "gpu-not-given"),
+        ({"nodes": NODES | {"/dev/nvidia0": False}}, failing("CUDA_ERROR_UNKNOWN (999)"), "gpu-refused"),
+        ({"linux_driver": None}, MUTE, "driver-files"),
+        ({"nodes": {"/dev/nvidia0": True}}, failing("CUDA_ERROR_UNKNOWN (999)"), "driver-uvm"),
+        ({}, failing("CUDA_ERROR_UNKNOWN (999)"), "driver-cuda"),
+    ],
+)
+def test_what_keeps_a_process_from_the_gpu_is_told_once(
+    judged: Callable[..., dict[str, Finding]], system: dict[str, Any], driver: Driver, check: str
+) -> None:
+    """nvidia-smi and the driver's library fail by it too; nothing is told of it where a GPU answers."""
+    mute = Program(path="nvidia-smi", answer="fails", status=9, said="couldn't communicate with the NVIDIA driver")
+    found = judged(env={"gpus": None, "driver": driver}, smi=mute, system=system)
+    assert [one for one in found if one.startswith(("driver", "gpu"))] == [check]
+    assert judged(system=system) == {}
 
 
 def test_each_check_says_what_is_so_what_will_happen_and_what_mends_it() -> None:

@@ -12,6 +12,7 @@ from wheelmill import (
     doctor_project,
     doctor_rules,
     doctor_rules_cuda,
+    doctor_rules_driver,
     doctor_rules_package,
     doctor_rules_project,
 )
@@ -28,7 +29,7 @@ GROUPS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
     doctor_rules.python,
     doctor_rules.torch,
     doctor_rules.tools,
-    doctor_rules_cuda.driver,
+    doctor_rules_driver.driver,
     doctor_rules_cuda.toolkit,
     doctor_rules_cuda.arch_list,
     doctor_rules.compiler,

@@ -121,7 +121,8 @@ class Disk:
 class System:
     """The machine around them. `glibcxx` is the newest GLIBCXX of the system's libstdc++, `conda_glibcxx` of conda's.
 
-    `jobs` is how many compilers fit its memory, `stated_jobs` MAX_JOBS. `pci` are the slots of NVIDIA's GPUs.
+    `jobs` is how many compilers fit its memory, `stated_jobs` MAX_JOBS. `pci` are the slots of NVIDIA's GPUs, `nodes`
+    the driver's device files and whether this process may open them. `capabilities` is NVIDIA_DRIVER_CAPABILITIES.
     """
 
     installer: str | None = None
@@ -131,6 +132,8 @@ class System:
     stated_jobs: int | None = None
     disks: tuple[Disk, ...] = ()
     pci: tuple[str, ...] = ()
+    nodes: Mapping[str, bool] = field(default_factory=dict)
+    capabilities: str | None = None
     glibcxx: str | None = None
     conda_glibcxx: str | None = None
     conda_libstdcxx: str | None = None

@@ -28,8 +28,9 @@ ENGINE = 10
 WSL = "/usr/lib/wsl/lib"
 NVIDIA, DISPLAY = "0x10de", "0x03"
 GLIBCXX = re.compile(rb"GLIBCXX_(3\.4\.\d{1,3})\0")
-# What Docker and Podman put into a container.
+# What Docker and Podman put into a container; and what Podman and Kubernetes set.
 IN_CONTAINER = ("/.dockerenv", "/run/.containerenv")
+BY_VARIABLE = ("container", "KUBERNETES_SERVICE_HOST")
 LDCONFIG = ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig")
 
 
@@ -43,7 +44,7 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
     with smi(env) as asked:
         told = which_read.tell(program, Path(doctor_probe.__file__), {"package": package}, PROBE)
         environment = _with_abi(which_read.ask(program, 0), known)
-        told["folders"] = doctor_torch.folders(_ldconfig(), env, told["site"], told["conda"])
+        told["folders"] = doctor_torch.folders(ldconfig(), env, told["site"], told["conda"])
         torch = doctor_torch.read(told["torch"], environment, known, told["folders"]) if told["torch"] else None
         machine = Machine(
             env=environment,
@@ -85,7 +86,8 @@ def smi(env: Mapping[str, str]) -> Iterator[Callable[[], Program | None]]:
         yield answer
 
 
-def _ldconfig() -> str:
+def ldconfig() -> str:
+    """What `ldconfig -p` says; nothing where there is none."""
     path = next(filter(None, map(shutil.which, LDCONFIG)), None)
     return doctor_toolkits.ask([path, "-p"]).said if path else ""
 
@@ -127,6 +129,8 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         stated_jobs=int(stated) if stated.isdecimal() and int(stated) else None,
         disks=tuple(_disks(folder)),
         pci=_pci(),
+        nodes=_nodes(),
+        capabilities=env.get("NVIDIA_DRIVER_CAPABILITIES"),
         glibcxx=next((one for place in apart if (one := _glibcxx(place / "libstdc++.so.6"))), None),
         conda_glibcxx=_glibcxx(theirs) if theirs else None,
         conda_libstdcxx=str(theirs) if theirs else None,
@@ -134,7 +138,7 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         linux_driver=next((str(one) for one in linux if _exists(one)), None),
         forced=env.get("FORCE_CUDA") == "1",
         visible=env.get("CUDA_VISIBLE_DEVICES"),
-        container=any(map(os.path.exists, IN_CONTAINER)),
+        container=any(map(os.path.exists, IN_CONTAINER)) or any(map(env.get, BY_VARIABLE)),
     )
 
 
@@ -153,7 +157,7 @@ def _jobs() -> int | None:
 
 def _exists(path: Path) -> bool:
     try:
-        return path.exists() and not path.resolve().is_relative_to(WSL)
+        return path.is_file() and not path.resolve().is_relative_to(WSL)
     except (OSError, RuntimeError):
         return False
 
@@ -179,6 +183,12 @@ def _pci() -> tuple[str, ...]:
             if vendor == NVIDIA and kind.startswith(DISPLAY):
                 slots.append(device.name)
     return tuple(slots)
+
+
+def _nodes() -> dict[str, bool]:
+    """The driver's device files; a container's group of devices counts in the answer, and nothing is opened."""
+    names = sorted(Path("/dev").glob("nvidia*"))
+    return {str(one): os.access(one, os.R_OK | os.W_OK) for one in names if one.is_char_device()}
 
 
 def _glibcxx(path: Path) -> str | None:

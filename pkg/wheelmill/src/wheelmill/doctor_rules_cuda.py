@@ -1,11 +1,11 @@
-"""Checks of the driver, the GPUs and the CUDA toolkit. Facts → findings."""
+"""Checks of the CUDA toolkit, and of the targets that a build is told. Facts → findings."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wheelmill import arch, hardware
-from wheelmill.doctor_case import exported, older, oldest_and_newest, runs
+from wheelmill import arch
+from wheelmill.doctor_case import exported, oldest_and_newest, runs
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing
 
@@ -13,118 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Nvcc, Program, Project, Toolkits
-    from wheelmill.which_env import Torch
-
-SMI_SECONDS = 20.0
-SAID = 300
-# What nvidia-smi says, and what mends it.
-SMI_MENDS = {
-    "version mismatch": "restart the machine: its kernel runs another driver version than is installed",
-    "unknown error": "restart the container, whose device group was reset; give it GPUs by CDI: docker run --device "
-    "nvidia.com/gpu=all",
-}
-SMI_MEND = "modprobe nvidia; nvidia-smi; dmesg | grep -i -e xid -e nvrm"
-
-
-def driver(case: Case) -> Iterator[Finding]:
-    env, smi = case.machine.env, case.machine.smi
-    if smi is not None and smi.answer != "works":
-        yield from _smi(smi)
-        if smi.answer == "hangs":
-            return
-    if env.driver is None or (env.driver.version is None and env.driver.cuda is None):
-        if smi is None or smi.answer == "works":
-            pci = case.machine.system.pci
-            yield found("driver-unloaded", slots=listing(pci, limit=8)) if pci else found("driver-absent")
-        return
-    torch = case.torch
-    serves = env.driver.serves
-    if torch is not None and torch.major is not None and serves and int(serves.partition(".")[0]) < torch.major:
-        yield _old(case, torch, serves)
-    yield from _gpus(case)
-
-
-def _smi(smi: Program) -> Iterator[Finding]:
-    if smi.answer == "hangs":
-        yield found("driver-hangs", program=smi.path, seconds=SMI_SECONDS)
-        return
-    low = smi.said.lower()
-    command = next((mend for words, mend in SMI_MENDS.items() if words in low), SMI_MEND)
-    said = " ".join(smi.said[:SAID].split()) or "nothing is said"
-    yield found("driver-fails", program=smi.path, status=smi.status, said=said, command=command)
-
-
-def _old(case: Case, torch: Torch, serves: str) -> Finding:
-    env = case.machine.env
-    row = case.known.torch.get(torch.minor)
-    branch = hardware.branch_for(f"{torch.major}.0")
-    major = int(serves.partition(".")[0])
-    fitting = [tag for tag in (row.cuda if row else ()) if tag != "cpu" and int(tag[2:-1]) <= major]
-    other = f"; or a torch for this driver: {case.torch_for(fitting[-1])}" if fitting else ""
-    return found(
-        "driver-old",
-        version=env.driver.version if env.driver else "",
-        serves=serves,
-        torch=torch.version,
-        cuda=torch.cuda,
-        command=f"install NVIDIA's driver {branch or 'of that CUDA'} or later{other}",
-    )
-
-
-def _gpus(case: Case) -> Iterator[Finding]:
-    env, system = case.machine.env, case.machine.system
-    if env.gpus is None:
-        version = env.driver.version if env.driver else None
-        yield found("driver-mute", version=version or "of unknown version")
-        return
-    if not env.gpus:
-        hidden = system.visible is not None
-        why = f": CUDA_VISIBLE_DEVICES is {system.visible!r}" if hidden else ""
-        command = "unset CUDA_VISIBLE_DEVICES" if hidden else "nvidia-smi -L; in a container: docker run --gpus all"
-        yield found("gpu-none", why=why, command=command)
-    for gpu in dict.fromkeys(env.gpus):
-        if gpu.capability is None:
-            yield found("gpu-unknown", gpu=gpu)
-    yield from _torch_code(case)
-
-
-def _torch_code(case: Case) -> Iterator[Finding]:
-    """The code of torch itself against the GPUs, as its library holds it, else as the table of releases says."""
-    torch, files = case.torch, case.machine.torch
-    if torch is None or torch.major is None:
-        return
-    sass, ptx = (files.sass, files.ptx) if files is not None else (None, ())
-    row = case.known.torch.get(torch.minor)
-    if sass is None and row is not None and torch.tag in row.sm:
-        targets = row.sm[torch.tag or ""]
-        sass = tuple(one.name.replace(".", "") for one in targets)
-        ptx = tuple(one.name.replace(".", "") for one in targets if one.ptx)
-    if sass is None:
-        return
-    for gpu in dict.fromkeys(case.machine.env.gpus or ()):
-        words = {"version": torch.version, "gpu": gpu}
-        if gpu.capability is None or runs(gpu.capability, sass, ()):
-            continue
-        late = newest_ptx(case, files.isa) if files is not None and files.isa else None
-        if not runs(gpu.capability, (), ptx):
-            code = {"sass": listing(sass), "ptx": listing(ptx)}
-            yield found("torch-no-code", **words, **code, command=_other_torch(case, gpu.capability))
-        elif late is not None:
-            needs, serves = late
-            branch = hardware.branch_for(needs) or "of that CUDA"
-            yield found("torch-ptx", **words, needs=needs, serves=serves, branch=branch)
-
-
-def _other_torch(case: Case, capability: str) -> str:
-    """A torch that has code for a GPU: the newest one, of the first variant that has."""
-    for minor in reversed(list(case.known.torch)):
-        row = case.known.torch[minor]
-        for tag, targets in row.sm.items():
-            names = [one.name.replace(".", "") for one in targets]
-            if runs(capability, names, [one.name.replace(".", "") for one in targets if one.ptx]):
-                return f"{case.pip} --force-reinstall 'torch=={minor}.*' --index-url {case.index(tag)}"
-    return "no torch of the tables has code for it: build torch from source"
+    from wheelmill.doctor_facts import Nvcc, Project, Toolkits
 
 
 def toolkit(case: Case) -> Iterator[Finding]:
@@ -245,10 +134,3 @@ def _needs_list(project: Project | None) -> bool:
     """Whether torch's build is sure to look for targets: where setup.py has CUDA code and names none itself."""
     pinned = project is not None and any(not one.aside for one in project.architectures)
     return project is not None and project.certain and not project.conditional and not pinned
-
-
-def newest_ptx(case: Case, isa: tuple[int, int]) -> tuple[str, str] | None:
-    """(the CUDA whose driver reads that PTX, what this driver serves) where this driver is older."""
-    serves = case.machine.env.driver.serves if case.machine.env.driver else None
-    needs = hardware.cuda_of_isa("{}.{}".format(*isa))
-    return (needs, serves) if serves and older(serves, needs) else None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wheelmill.doctor_case import older, runs
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.doctor_rules import branch
-from wheelmill.doctor_rules_cuda import newest_ptx
+from wheelmill.doctor_rules_driver import newest_ptx
 from wheelmill.doctor_rules_project import named
 from wheelmill.names import listing
 

@@ -140,4 +140,5 @@ def show(answer: Answer, console: Console) -> None:
     told = listing(
         f"{count[kind]} {kind}{'s' if count[kind] > 1 and kind != 'info' else ''}" for kind in SEVERITIES if count[kind]
     )
-    console.print(f"\n{'Nothing stands in the way' if not answer.hindered else 'Something stands in the way'}: {told}.")
+    verdict = "Something stands in the way" if answer.hindered else "Nothing stands in the way"
+    console.print(f"\n{verdict}{f': {told}' if answer.findings else ''}.")

@@ -95,6 +95,22 @@ def _alone(torch: Any, result: Any, args: Any, name: str) -> None:
             raise GateFault(f"{name}: the result shares an input's memory, and the schema does not say so")
 
 
+def in_order(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """A change of layout that keeps the order of the strides.
+
+    A result may be stated by it: of one, the layout; of a mask, in which order its bits are.
+    """
+
+    def changed(tensor: Any) -> Any:
+        steps = tensor.stride()
+        if 0 in steps:
+            return change(tensor)
+        order = sorted(range(tensor.dim()), key=lambda at: -steps[at])
+        return change(tensor.permute(order)).permute([order.index(at) for at in range(tensor.dim())])
+
+    return changed
+
+
 def _spread(tensor: Any) -> Any:
     """The same values with a gap after each element, filled with what must not be read."""
     wide = tensor.new_full((*tensor.shape, 2), 77)
@@ -118,11 +134,11 @@ def _refused(unit: Unit, what: str, error: Exception) -> None:
 
 
 def strided(unit: Unit) -> None:
-    _laid_out(unit, _spread, "non-contiguous inputs")
+    _laid_out(unit, in_order(_spread), "non-contiguous inputs")
 
 
 def misaligned(unit: Unit) -> None:
-    _laid_out(unit, _shifted, "misaligned inputs")
+    _laid_out(unit, in_order(_shifted), "misaligned inputs")
 
 
 def _laid_out(unit: Unit, change: Callable[[Any], Any], what: str) -> None:

@@ -93,10 +93,14 @@ def _parsed(version: str) -> Version:
 
 
 class Driver(_Part):
-    """A driver, and the newest CUDA it serves where it said so itself."""
+    """A driver, and the newest CUDA it serves where it said so itself; `fails` is what cuInit of its library ends with.
+
+    That there is no GPU is no failure of it.
+    """
 
     version: Annotated[str, Field(pattern=r"^\d{1,4}(\.\d{1,4}){0,3}$")] | None
     cuda: Minor | None = None
+    fails: Text | None = None
 
     @property
     def serves(self) -> str | None:

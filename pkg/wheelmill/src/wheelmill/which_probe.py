@@ -195,12 +195,14 @@ def driver(notes: list[str]) -> tuple[dict[str, Any] | None, list[dict[str, Any]
     version = match.group() if match else None
     if cuda["version"] is None and version is None:
         return {"version": None}, []
+    fails = cuda.get("fails")
     gpus = cuda["gpus"]
     if gpus is None and rows:
         gpus = [{"name": name, "capability": one if re.match(r"\d+\.\d+$", one) else None} for name, one, _ in rows]
     if gpus is None:
         notes.append("a driver is here, and its GPUs could not be asked for")
-    return {"version": version, "cuda": cuda["version"]} if version or cuda["version"] else None, gpus
+    known = version or cuda["version"]
+    return {"version": version, "cuda": cuda["version"], "fails": fails} if known else None, gpus
 
 
 def smi() -> list[list[str]]:
@@ -235,8 +237,13 @@ def ask_cuda() -> dict[str, Any]:
         return {"version": None, "gpus": None}
     version = f"{number.value // 1000}.{number.value % 1000 // 10}"
     status = library.cuInit(0)
+    if status == NO_DEVICE:
+        return {"version": version, "gpus": []}
     if status:
-        return {"version": version, "gpus": [] if status == NO_DEVICE else None}
+        name = ctypes.c_char_p()
+        library.cuGetErrorName(status, ctypes.byref(name))
+        said = (name.value or b"an error without a name").decode(errors="replace")
+        return {"version": version, "gpus": None, "fails": f"{said} ({status})"}
     library.cuDeviceGetCount(ctypes.byref(number))
     return {"version": version, "gpus": [device(library, index) for index in range(number.value)]}
 
