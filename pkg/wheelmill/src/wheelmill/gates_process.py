@@ -72,6 +72,8 @@ def environment(run: Run, gate: str) -> dict[str, str]:
     env |= {"PYTHONPATH": os.pathsep.join(path for path in paths if path), "PYTHONPYCACHEPREFIX": f"{scratch}/pyc"}
     env.setdefault("PYTHONUSERBASE", str(Path("~/.local").expanduser()))  # where a torch may be, whatever HOME is
     env |= {"TORCHINDUCTOR_CACHE_DIR": scratch, "TRITON_CACHE_DIR": scratch, "HOME": scratch, "PYTHONUNBUFFERED": "1"}
+    # Units side by side share the cores; two threads at least, or what an operator does in parallel is not tried.
+    env.setdefault("OMP_NUM_THREADS", str(max(2, len(os.sched_getaffinity(0)) // run.job["jobs"])))
     if gate == "sanitize":
         env |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}
     return env
