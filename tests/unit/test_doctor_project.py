@@ -239,6 +239,15 @@ def test_a_default_that_the_caller_may_replace_is_no_pin(tmp_path: Path) -> None
     assert made(tmp_path, CMakeLists_dot_txt=text).architectures == ()
 
 
+def test_a_unit_for_one_gpu_beside_targets_that_the_build_is_told_is_no_pin(tmp_path: Path) -> None:
+    unit = "set_target_properties(hopper PROPERTIES CUDA_ARCHITECTURES 90a-real)\n"
+    told = 'set_target_properties(others PROPERTIES CUDA_ARCHITECTURES "${ARCHS}")\n'
+    assert made(tmp_path / "1", CMakeLists_dot_txt=unit + told).architectures == ()
+    # Nothing else has code for other GPUs; or what is fixed is not of one GPU alone.
+    assert len(made(tmp_path / "2", CMakeLists_dot_txt=unit).architectures) == 1
+    assert len(made(tmp_path / "3", CMakeLists_dot_txt=unit.replace("90a-real", "80 90a") + told).architectures) == 1
+
+
 BRANCHES = """
 set(STD 14)
 set(ARCHS 80 90)
