@@ -18,7 +18,7 @@ from .conftest import ROOT, STORE, command
 if TYPE_CHECKING:
     from pathlib import Path
 
-OPERATORS = ("product", "keep", "order", "halved", "store")
+OPERATORS = ("product", "keep", "order", "halved", "store", "laid")
 # Each fault with the gate that tells of it, and words of the reason.
 FAULTS = {
     "product_wrong": ("robust", "non-contiguous inputs: torch.float32, wide: "),
@@ -26,6 +26,7 @@ FAULTS = {
     "order_wrong": ("ops", "torch.float32, rows: "),
     "halved_wrong": ("ops", "torch.bfloat16, typical: "),
     "store_wrong": ("ops", "torch.float32, typical: "),
+    "laid_wrong": ("robust", "non-contiguous inputs: torch.float32, turned: "),
 }
 
 
@@ -43,7 +44,7 @@ def run(path: Path, *more: str | Path) -> tuple[int, Any]:
 def rows(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], dict[str, Any]]:
     path = python_alone(tmp_path_factory.mktemp("shapes"), "shapes")
     run(path, "--gates", "ops,gradcheck", "--jobs", "2")
-    chosen = [word for name in (*OPERATORS, "product_wrong") for word in ("--operator", name)]
+    chosen = [word for name in (*OPERATORS, "product_wrong", "laid_wrong") for word in ("--operator", name)]
     _, report = run(path, "--gates", "robust", "--jobs", "2", *chosen)
     return {(row["gate"], row["operator"]): row for row in report["rows"] if row["device"] == "cpu"}
 
@@ -141,8 +142,8 @@ def test_what_cannot_be_enlarged_is_left_out(name, monkeypatch):
 def test_the_smoke_call_and_what_needs_a_gpu(tmp_path: Path) -> None:
     tests = tmp_path / "tests"
     tests.mkdir()
-    sized = [name for name in OPERATORS if name != "halved"]  # which is pointwise
-    wrong = [name for name in FAULTS if name != "product_wrong"]  # which needs another layout
+    sized = [name for name in OPERATORS if name not in ("halved", "laid")]  # which are pointwise, of one dimension
+    wrong = [name for name in FAULTS if FAULTS[name][0] == "ops"]  # the others need another layout
     scripts = ROOT / "pkg" / "wheelmill" / "src" / "wheelmill"
     (tests / "test_beside.py").write_text(
         BESIDE.format(scripts=str(scripts), right=list(OPERATORS), wrong=wrong, sized=sized)

@@ -89,6 +89,15 @@ def store_wrong(out, x):
     out.copy_(x * 2.001)
 
 
+def laid(x):
+    """The elements in the order of their strides, as a mask of bits may have them."""
+    return torch.empty_like(x).copy_(x).as_strided((x.numel(),), (1,)).clone()
+
+
+def laid_wrong(x):
+    return x.as_strided((x.numel(),), (1,)).clone()
+
+
 def save(ctx, inputs, output):
     ctx.save_for_backward(*inputs)
 
@@ -112,3 +121,4 @@ pair(
 )
 pair("halved", "(Tensor x) -> Tensor", halved, halved_wrong, torch.empty_like)
 pair("store", "(Tensor(a!) out, Tensor x) -> ()", store, store_wrong, lambda out, x: None)
+pair("laid", "(Tensor x) -> Tensor", laid, laid_wrong, lambda x: x.new_empty(x.numel()))

@@ -46,10 +46,14 @@ class Sample:
                 return first * 0.3
             case "store":
                 return others[0] * 2
+            case "laid":
+                return first.permute(sorted(range(first.dim()), key=lambda at: -first.stride(at))).flatten()
 
 
 OPERATORS = {
-    name: Operator(name) for base in ("product", "keep", "order", "halved", "store") for name in (base, f"{base}_wrong")
+    name: Operator(name)
+    for base in ("product", "keep", "order", "halved", "store", "laid")
+    for name in (base, f"{base}_wrong")
 }
 
 
@@ -72,5 +76,7 @@ def samples(operator, device, dtype):
             calls = {"typical": (make(3, 7),)}
         case "store":
             calls = {"typical": (make(3, 7), make(3, 7))}
+        case "laid":
+            calls = {"turned": (make(3, 7).t(),), "cube": (make(2, 3, 4).permute(1, 2, 0),)}
     for name, args in calls.items():
         yield Sample(operator, name, args)
