@@ -240,9 +240,9 @@ def ask_cuda() -> dict[str, Any]:
     if status == NO_DEVICE:
         return {"version": version, "gpus": []}
     if status:
-        name = ctypes.c_char_p()
-        library.cuGetErrorName(status, ctypes.byref(name))
-        said = (name.value or b"an error without a name").decode(errors="replace")
+        word = ctypes.c_char_p()
+        library.cuGetErrorName(status, ctypes.byref(word))
+        said = (word.value or b"an error without a name").decode(errors="replace")
         return {"version": version, "gpus": None, "fails": f"{said} ({status})"}
     library.cuDeviceGetCount(ctypes.byref(number))
     return {"version": version, "gpus": [device(library, index) for index in range(number.value)]}
