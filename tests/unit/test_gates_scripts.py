@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -132,11 +133,24 @@ def test_what_would_steer_a_unit_is_not_handed_on(tmp_path: Path, monkeypatch: p
     for name in (*steering, "PYTORCH_NO_CUDA_MEMORY_CACHING", "PYTORCH_ALLOC_CONF", "PYTHONOPTIMIZE"):
         monkeypatch.setenv(name, "1")
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
-    run: Any = SimpleNamespace(job={"paths": ["/there"]}, out=tmp_path)
+    run: Any = SimpleNamespace(job={"paths": ["/there"], "jobs": 4}, out=tmp_path)
     env = PROCESS.environment(run, "robust")
     assert not [name for name in env if name in steering or name.startswith("PYTORCH_") or name == "PYTHONOPTIMIZE"]
     assert env["CUDA_VISIBLE_DEVICES"] == "1"
     assert PROCESS.environment(run, "sanitize")["PYTORCH_NO_CUDA_MEMORY_CACHING"] == "1"
+
+
+def test_units_side_by_side_share_the_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one thread nothing that an operator does in parallel would be tried."""
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
+    threads = {}
+    for jobs in (1, 4, 12, 40):
+        run: Any = SimpleNamespace(job={"paths": [], "jobs": jobs}, out=tmp_path)
+        threads[jobs] = PROCESS.environment(run, "ops")["OMP_NUM_THREADS"]
+    assert threads == {1: "16", 4: "4", 12: "2", 40: "2"}
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert PROCESS.environment(run, "ops")["OMP_NUM_THREADS"] == "3"
 
 
 def test_how_the_sanitizer_is_called(tmp_path: Path) -> None:
