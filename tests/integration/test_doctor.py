@@ -165,6 +165,29 @@ def test_the_wrong_nvcc_first_on_path(ask: Callable[..., Any], bare: Path, tmp_p
     assert found["severity"] == "error"
 
 
+HOST_CONFIG = """
+#if __GNUC__ > 15
+#error -- unsupported GNU version! gcc versions later than 15 are not supported!
+#if (__clang_major__ >= 21) || (__clang_major__ < 3)
+#error -- unsupported clang version! clang version must be less than 21 and greater than 3.2 .
+"""
+
+
+def test_a_clang_that_the_toolkit_refuses(ask: Callable[..., Any], tmp_path: Path) -> None:
+    nvcc = stub(tmp_path / "cuda" / "bin", "nvcc", f"echo '{NVCC.format(release='13.0')}'")
+    header = tmp_path / "cuda" / "include" / "crt" / "host_config.h"
+    header.parent.mkdir(parents=True)
+    header.write_text(HOST_CONFIG)
+    clang = stub(
+        tmp_path / "bin", "clang++", 'case $1 in --version) echo "clang version 21.1.4";; *) echo 21.1.4;; esac'
+    )
+    told = ask(CUDA_HOME=str(nvcc.parents[1]), CXX=str(clang))
+    assert (told["toolkits"]["chosen"]["gcc"], told["toolkits"]["chosen"]["clang"]) == (15, 20)
+    found = told["found"]["compiler-new"]
+    assert "takes clang 20 at most" in found["so"]
+    assert "clang version must be less than 21" in found["will"]
+
+
 def test_a_cuda_home_that_is_stated_goes_before_path(ask: Callable[..., Any], bare: Path, tmp_path: Path) -> None:
     for release, name in (("13.0", "home"), ("11.8", "path")):
         stub(tmp_path / name / "bin", "nvcc", f"echo '{NVCC.format(release=release)}'")

@@ -278,6 +278,18 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ({"compiler": Compiler(path=None)}, "compiler-absent", "error", "apt-get install -y g++"),
         ({"compiler": Compiler(path="g++", answer="fails")}, "compiler-broken", "error", "does not run"),
         ({"compiler": {"version": "16.1"}}, "compiler-new", "error", "g++-15"),
+        (
+            {"compiler": {"kind": "clang", "version": "22.1.0"}, "toolkits": {"chosen": replace(NVCC, clang=21)}},
+            "compiler-new",
+            "error",
+            "must be less than 22",
+        ),
+        (
+            {"compiler": {"kind": "clang", "version": "21.0"}, "toolkits": {"chosen": replace(NVCC, clang=21)}},
+            "compiler-new",
+            None,
+            "",
+        ),
         ({"compiler": {"version": "8.5.0"}}, "compiler-old", "error", "needs GCC 9"),
         ({"env": {"libc": Libc(kind="musl", version="1.2")}}, "libc-musl", "error", "musl"),
         (

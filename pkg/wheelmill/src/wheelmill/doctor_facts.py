@@ -67,7 +67,10 @@ class TorchFiles:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Nvcc:
-    """An nvcc. `origin` is where it was found; `release` None where it did not say one; `gcc` the toolkit's limit."""
+    """An nvcc. `origin` is where it was found; `release` None where it did not say one.
+
+    `gcc` and `clang` are the newest host compilers that its toolkit accepts, where its headers say so.
+    """
 
     path: str
     origin: str
@@ -75,6 +78,7 @@ class Nvcc:
     release: str | None = None
     answer: Answer = "works"
     gcc: int | None = None
+    clang: int | None = None
     headers: bool = True
 
 

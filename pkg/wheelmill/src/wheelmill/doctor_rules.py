@@ -151,8 +151,22 @@ def compiler(case: Case) -> Iterator[Finding]:
         why = "does not end" if one.answer == "hangs" else "does not run"
         yield found("compiler-broken", path=one.path, asked=asked, why=why, install=install)
         return
-    if one.kind == "gcc" and one.version is not None:
-        yield from _gcc(case, one, int(one.version.partition(".")[0]))
+    if one.version is not None:
+        major = int(one.version.partition(".")[0])
+        if one.kind == "gcc":
+            yield from _gcc(case, one, major)
+        elif one.kind == "clang":
+            yield from _clang(case, one, major)
+
+
+def _clang(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
+    chosen = case.machine.toolkits.chosen
+    limit = chosen.clang if chosen else None
+    if chosen is not None and limit is not None and major > limit:
+        said = f"clang version! clang version must be less than {limit + 1}"
+        words = {"path": one.path, "have": one.version, "kind": "clang", "cuda": chosen.release, "limit": limit}
+        command = f"export CXX=clang++-{limit} CC=clang-{limit} CUDAHOSTCXX=clang++-{limit}, or unset them and use g++"
+        yield found("compiler-new", **words, said=said, command=command)
 
 
 def _gcc(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
@@ -165,7 +179,9 @@ def _gcc(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
         other = f"; or CUDA {same[0]}, which takes GCC {major}" if same else ""
         install = case.install("compiler").replace("g++", f"g++-{limit}").replace("gcc-c++", f"gcc{limit}-c++")
         command = f"{install}; export CXX=g++-{limit} CC=gcc-{limit} CUDAHOSTCXX=g++-{limit}{other}"
-        yield found("compiler-new", **words, cuda=chosen.release, limit=limit, command=command)
+        said = f"GNU version! gcc versions later than {limit} are not supported!"
+        extra = {"kind": "GCC", "cuda": chosen.release, "limit": limit, "said": said}
+        yield found("compiler-new", **words, **extra, command=command)
     files, own = case.machine.torch, case.torch
     standard = (files.demanded or files.standard) if files else None
     needed = GCC_OF.get(standard or 0)

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 SECONDS = 10.0
 GCC_LIMIT = re.compile(r"#\s*if\s+__GNUC__\s*>\s*(\d+)")
+# The first that it does not accept.
+CLANG_LIMIT = re.compile(r"clang version must be less than (\d+)")
 # conda's compilers look into the second by themselves.
 HEADERS = ("include/cuda_runtime.h", "targets/*/include/cuda_runtime.h")
 DEFAULT_HOME = "/usr/local/cuda"
@@ -109,28 +111,31 @@ def _home(env: Mapping[str, str]) -> tuple[str | None, str | None]:
 def _nvcc(path: Path, origin: str) -> Nvcc:
     told = ask([str(path), "--version"])
     home = path.parent.parent
+    gcc, clang = _limits(path)
     return Nvcc(
         path=str(path),
         origin=origin,
         home=str(home),
         release=toolkit.release_in(told.said) if told.answer == "works" else None,
         answer=told.answer,
-        gcc=_limit(path),
+        gcc=gcc,
+        clang=clang,
         headers=any(any(home.glob(one)) for one in HEADERS),
     )
 
 
-def _limit(path: Path) -> int | None:
-    """The newest GCC that the toolkit of an nvcc accepts, by its crt/host_config.h."""
+def _limits(path: Path) -> tuple[int | None, int | None]:
+    """The newest GCC and clang that the toolkit of an nvcc accepts, by its crt/host_config.h."""
     for home in (path.parent.parent, path.resolve().parent.parent):
         for header in (home / "include/crt/host_config.h", *home.glob("targets/*/include/crt/host_config.h")):
             try:
-                match = GCC_LIMIT.search(header.read_text(encoding="utf-8", errors="replace"))
+                text = header.read_text(encoding="utf-8", errors="replace")
             except OSError:
                 continue
-            if match:
-                return int(match[1])
-    return None
+            gcc, clang = GCC_LIMIT.search(text), CLANG_LIMIT.search(text)
+            if gcc or clang:
+                return int(gcc[1]) if gcc else None, int(clang[1]) - 1 if clang else None
+    return None, None
 
 
 def compiler(env: Mapping[str, str]) -> Compiler:

@@ -69,7 +69,9 @@ def facts(case: Case) -> Iterator[tuple[str, str]]:
     if not kits.nvccs:
         yield "nvcc", "none"
     compiler = machine.compiler
-    limit = f"; this nvcc takes GCC {kits.chosen.gcc} at most" if kits.chosen and kits.chosen.gcc else ""
+    takes = {"gcc": ("GCC", kits.chosen.gcc), "clang": ("clang", kits.chosen.clang)} if kits.chosen else {}
+    name, most = takes.get(compiler.kind or "", ("", None))
+    limit = f"; this nvcc takes {name} {most} at most" if most else ""
     yield (
         "compiler",
         f"{compiler.path} {compiler.kind or ''} {compiler.version or ''}{limit}" if compiler.path else "none",
