@@ -310,6 +310,18 @@ def test_pyproject_toml(tmp_path: Path) -> None:
     assert made(tmp_path, pyproject_dot_toml="[project]\nname = 1\ndependencies = 3\n").requires is None
 
 
+def test_dependencies_that_setuptools_reads_from_a_file(tmp_path: Path) -> None:
+    text = '[tool.setuptools.dynamic]\ndependencies = {file = ["needs.txt", "../outside.txt", "missing.txt"]}\n'
+    found = made(tmp_path, pyproject_dot_toml=text, needs_dot_txt="# of the kernels\n\ntorch>=2.1  # any\nnumpy\n")
+    assert [(one.text, one.file, one.line) for one in found.dependencies] == [
+        ("torch>=2.1", "needs.txt", 3),
+        ("numpy", "needs.txt", 4),
+    ]
+    text = '[tool.setuptools.dynamic]\ndependencies = {file = "needs.txt"}\n'
+    assert len(made(tmp_path, pyproject_dot_toml=text).dependencies) == 2
+    assert made(tmp_path, pyproject_dot_toml="[tool.setuptools]\ndynamic = 1\n").dependencies == ()
+
+
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [

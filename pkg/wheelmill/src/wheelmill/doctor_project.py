@@ -210,6 +210,19 @@ def _pyproject(root: Path, found: _Found) -> None:
     for text in _texts(_table(table, "project").get("dependencies")):
         line = next((number for number, one in enumerate(lines, 1) if text in one), 1)
         found.dependencies.append(Stated(text=text, file="pyproject.toml", line=line))
+    dynamic = _table(_table(_table(_table(table, "tool"), "setuptools"), "dynamic"), "dependencies").get("file")
+    for name in (dynamic,) if isinstance(dynamic, str) else _texts(dynamic):
+        _listed(root, name, found)
+
+
+def _listed(root: Path, name: str, found: _Found) -> None:
+    """The requirements in a file that setuptools reads them from, a line each; one that is not there it leaves out."""
+    inside = not Path(name).is_absolute() and ".." not in Path(name).parts and "\0" not in name
+    content = _bytes(root, name, found) if inside and (root / name).is_file() else None
+    for number, line in enumerate((content or b"").decode("utf-8", "replace").splitlines(), 1):
+        text = re.sub(r"(^|\s)#.*", "", line).strip()
+        if text:
+            found.dependencies.append(Stated(text=text, file=name, line=number))
 
 
 def _table(table: Any, name: str) -> dict[str, Any]:
