@@ -47,7 +47,7 @@ template <class Kernel>
 void allow_shared_memory(Kernel kernel, int bytes) {
   if (bytes > 48 * 1024) {
     check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-               "the CUDA device does not grant a block of the kernel its shared memory");
+               "the CUDA kernel could not be launched");
   }
 }
 
