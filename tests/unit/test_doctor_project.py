@@ -243,9 +243,20 @@ def test_a_unit_for_one_gpu_beside_targets_that_the_build_is_told_is_no_pin(tmp_
     unit = "set_target_properties(hopper PROPERTIES CUDA_ARCHITECTURES 90a-real)\n"
     told = 'set_target_properties(others PROPERTIES CUDA_ARCHITECTURES "${ARCHS}")\n'
     assert made(tmp_path / "1", CMakeLists_dot_txt=unit + told).architectures == ()
+    told = "set_property(TARGET others PROPERTY CUDA_ARCHITECTURES ${ARCHS})\n"
+    assert made(tmp_path / "2", CMakeLists_dot_txt=unit + told).architectures == ()
     # Nothing else has code for other GPUs; or what is fixed is not of one GPU alone.
-    assert len(made(tmp_path / "2", CMakeLists_dot_txt=unit).architectures) == 1
-    assert len(made(tmp_path / "3", CMakeLists_dot_txt=unit.replace("90a-real", "80 90a") + told).architectures) == 1
+    for number, text in enumerate(
+        [
+            unit,
+            unit.replace("90a-real", "80 90a") + told,
+            f"{unit}# {told}",
+            f"if(USE_HIP)\n{told}endif()\n{unit}",
+            f"set(ARCHS 90a)\n{told}",
+        ],
+        3,
+    ):
+        assert len(made(tmp_path / str(number), CMakeLists_dot_txt=text).architectures) == 1
 
 
 BRANCHES = """

@@ -149,6 +149,7 @@ def test_units_side_by_side_share_the_cores(tmp_path: Path, monkeypatch: pytest.
         run: Any = SimpleNamespace(job={"paths": [], "jobs": jobs}, out=tmp_path)
         threads[jobs] = PROCESS.environment(run, "ops")["OMP_NUM_THREADS"]
     assert threads == {1: "16", 4: "4", 12: "2", 40: "2"}
+    assert "OMP_NUM_THREADS" not in PROCESS.environment(run, "bench", alone=True)
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert PROCESS.environment(run, "ops")["OMP_NUM_THREADS"] == "3"
 

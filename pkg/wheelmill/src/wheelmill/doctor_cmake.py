@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 # cxx_std_17 is none: a feature raises what a compiler does by itself, and never lowers it.
 STANDARD = re.compile(r"\b((?:CMAKE_)?(?:CXX|CUDA)_STANDARD)\s+(\d\w)\b")
 TARGETS = re.compile(r"\b((?:CMAKE_)?CUDA_ARCHITECTURES|TORCH_CUDA_ARCH_LIST)\s+([\d.][^)$]*)")
-TOLD = re.compile(r"\bPROPERTIES\s+CUDA_ARCHITECTURES\s+\"?\$\{")
+TOLD = re.compile(r"\bPROPERT(?:Y|IES)\b[^)]*\bCUDA_ARCHITECTURES\s+\$\{")
 # A target with a suffix runs on the GPUs of one capability, or of its family.
 ONE = re.compile(r"\d+[af]").fullmatch
 GUARD = r"\bif\s*\(\s*NOT\s+(?:DEFINED\s+)?\"?(?:\$\{)?%s\b"
@@ -36,14 +36,15 @@ class Said:
 
 
 def read(text: str, name: str) -> Said:
-    said = Said(cuda=bool(CUDA.search(text)))
+    said, told = Said(cuda=bool(CUDA.search(text))), False
     for number, plain, line, sure in _lines(text):
         for match in STANDARD.finditer(line):
             _standard(said, match[0], match[2], name, number, sure=sure)
         for match in doctor_setup.STANDARD.finditer(plain):
             _standard(said, match[0], match[1], name, number, sure=sure)
         said.architectures += _targets(plain, line, text, name, number, sure=sure)
-    if TOLD.search(text):
+        told = told or bool(TOLD.search(line))
+    if told:
         # Units for one GPU alone, beside targets of which the build is told.
         said.architectures = [one for one in said.architectures if not one.sass or not all(map(ONE, one.sass))]
     return said

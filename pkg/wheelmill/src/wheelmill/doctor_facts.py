@@ -126,7 +126,8 @@ class System:
     """The machine around them. `glibcxx` is the newest GLIBCXX of the system's libstdc++, `conda_glibcxx` of conda's.
 
     `jobs` is how many compilers fit its memory, `stated_jobs` MAX_JOBS. `pci` are the slots of NVIDIA's GPUs, `nodes`
-    the driver's device files and whether this process may open them. `capabilities` is NVIDIA_DRIVER_CAPABILITIES.
+    the driver's device files: None where this process may open one, else the group that may, empty where the file's
+    mode would let it. `capabilities` is NVIDIA_DRIVER_CAPABILITIES.
     """
 
     installer: str | None = None
@@ -136,7 +137,7 @@ class System:
     stated_jobs: int | None = None
     disks: tuple[Disk, ...] = ()
     pci: tuple[str, ...] = ()
-    nodes: Mapping[str, bool] = field(default_factory=dict)
+    nodes: Mapping[str, str | None] = field(default_factory=dict)
     capabilities: str | None = None
     glibcxx: str | None = None
     conda_glibcxx: str | None = None
@@ -146,6 +147,7 @@ class System:
     visible: str | None = None
     forced: bool = False
     container: bool = False
+    apptainer: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import grp
 import os
 import re
 import shutil
+import stat
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +30,11 @@ ENGINE = 10
 WSL = "/usr/lib/wsl/lib"
 NVIDIA, DISPLAY = "0x10de", "0x03"
 GLIBCXX = re.compile(rb"GLIBCXX_(3\.4\.\d{1,3})\0")
-# What Docker and Podman put into a container; and what Podman and Kubernetes set.
-IN_CONTAINER = ("/.dockerenv", "/run/.containerenv")
+# What Docker, Podman, Apptainer, LXC and systemd put into a container; and what they and Kubernetes set.
+APPTAINER = "/.singularity.d"
+IN_CONTAINER = ("/.dockerenv", "/run/.containerenv", "/run/systemd/container", APPTAINER)
 BY_VARIABLE = ("container", "KUBERNETES_SERVICE_HOST")
+ANYBODY = stat.S_IROTH | stat.S_IWOTH
 LDCONFIG = ("ldconfig", "/sbin/ldconfig", "/usr/sbin/ldconfig")
 
 
@@ -139,6 +143,7 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         forced=env.get("FORCE_CUDA") == "1",
         visible=env.get("CUDA_VISIBLE_DEVICES"),
         container=any(map(os.path.exists, IN_CONTAINER)) or any(map(env.get, BY_VARIABLE)),
+        apptainer=Path(APPTAINER).exists(),
     )
 
 
@@ -185,10 +190,26 @@ def _pci() -> tuple[str, ...]:
     return tuple(slots)
 
 
-def _nodes() -> dict[str, bool]:
-    """The driver's device files; a container's group of devices counts in the answer, and nothing is opened."""
-    names = sorted(Path("/dev").glob("nvidia*"))
-    return {str(one): os.access(one, os.R_OK | os.W_OK) for one in names if one.is_char_device()}
+def _nodes() -> dict[str, str | None]:
+    """The driver's device files; a container's group of devices counts, and nothing is opened."""
+    found: dict[str, str | None] = {}
+    for path in sorted([*Path("/dev").glob("nvidia*"), Path("/dev/nvmap")]):
+        with contextlib.suppress(OSError):
+            about = path.stat()
+            if stat.S_ISCHR(about.st_mode):
+                found[str(path)] = None if os.access(path, os.R_OK | os.W_OK) else _keeper(about)
+    return found
+
+
+def _keeper(about: os.stat_result) -> str:
+    """The group that may open a file where this process may not by the file's mode; else nothing."""
+    mine = os.geteuid() in (0, about.st_uid) or about.st_gid in (os.getegid(), *os.getgroups())
+    if mine or about.st_mode & ANYBODY == ANYBODY:
+        return ""
+    try:
+        return grp.getgrgid(about.st_gid).gr_name
+    except KeyError:
+        return str(about.st_gid)
 
 
 def _glibcxx(path: Path) -> str | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from wheelmill import hardware
 from wheelmill.doctor_case import older, runs
 from wheelmill.doctor_findings import Finding, found
+from wheelmill.doctor_rules_access import SMI_MEND, access, said_mend
 from wheelmill.names import listing
 
 if TYPE_CHECKING:
@@ -19,25 +19,6 @@ if TYPE_CHECKING:
 
 SMI_SECONDS = 20.0
 SAID = 300
-# What nvidia-smi says, and what mends it.
-SMI_MENDS = {
-    "version mismatch": "restart the machine: its kernel runs another driver version than is installed",
-    "unknown error": "restart the container, whose device group was reset; give it GPUs by CDI: docker run --device "
-    "nvidia.com/gpu=all",
-}
-SMI_MEND = "modprobe nvidia; nvidia-smi; dmesg | grep -i -e xid -e nvrm"
-# What cuInit ends with, and what mends it (cuda.h: CUresult).
-CUDA_MENDS = {
-    802: "systemctl start nvidia-fabricmanager, of the driver's very version: its GPUs are joined by NVSwitch",
-    803: "take cuda-compat's folder out of LD_LIBRARY_PATH, or restart the machine: its kernel runs another driver "
-    "than the library is of",
-    804: "take cuda-compat's folder out of LD_LIBRARY_PATH: only data centre GPUs take it; or install a newer driver",
-}
-# By which CUDA reaches GPUs, besides a node each.
-NEEDED = ("/dev/nvidiactl", "/dev/nvidia-uvm")
-UVM = NEEDED[1]
-CARD = re.compile(r"/dev/nvidia\d+")
-REGIVE = "docker run --device nvidia.com/gpu=all, or --gpus all"
 
 
 def driver(case: Case) -> Iterator[Finding]:
@@ -46,7 +27,7 @@ def driver(case: Case) -> Iterator[Finding]:
         yield found("driver-hangs", program=smi.path, seconds=SMI_SECONDS)
         return
     # What keeps this process from the GPU makes nvidia-smi fail too.
-    kept = list(_kept(case))
+    kept = list(access(case))
     yield from kept
     if smi is not None and smi.answer == "fails" and not kept:
         yield _smi(smi)
@@ -63,47 +44,8 @@ def driver(case: Case) -> Iterator[Finding]:
         yield from _gpus(case)
 
 
-def _kept(case: Case) -> Iterator[Finding]:
-    """What keeps this process from GPUs whose driver is in the kernel: one finding at most."""
-    env, system = case.machine.env, case.machine.system
-    if env.wsl or env.driver is None or (env.gpus and not env.driver.fails):
-        return
-    version, fails = env.driver.version or "of unknown version", env.driver.fails
-    if env.driver.version is None and not fails:
-        return
-    cards = [name for name in system.nodes if CARD.fullmatch(name)]
-    shut = [name for name, opens in system.nodes.items() if not opens and (name in NEEDED or name in cards)]
-    if system.container and not cards and not fails:
-        yield found("gpu-not-given", version=version)
-    elif shut:
-        command = REGIVE if system.container else "sudo usermod -aG video $USER, then log in again (ls -l /dev/nvidia*)"
-        yield found("gpu-refused", nodes=listing(shut, limit=4), command=command)
-    elif env.driver.cuda is None and not system.linux_driver:
-        yield found("driver-files", version=version, command=_files(case))
-    elif fails and cards and UVM not in system.nodes:
-        load = "nvidia-modprobe -u -c 0 (or modprobe nvidia-uvm)"
-        yield found("driver-uvm", command=f"on the machine: {load}; then {REGIVE}" if system.container else load)
-    elif fails:
-        command = next((mend for code, mend in CUDA_MENDS.items() if f"({code})" in fails), SMI_MEND)
-        yield found("driver-cuda", version=version, fails=fails, command=command)
-
-
-def _files(case: Case) -> str:
-    """What brings the driver's library."""
-    system = case.machine.system
-    version = case.machine.env.driver.version if case.machine.env.driver else None
-    if not system.container:
-        branch = (version or "").partition(".")[0]
-        return f"apt-get install -y libnvidia-compute-{branch}, or install the driver whole; in a container: {REGIVE}"
-    stated = system.capabilities
-    if stated is not None and not {"all", "compute"} & set(stated.split(",")):
-        return f"docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility (it is {stated})"
-    return "docker run --gpus all in place of --device /dev/nvidia0: NVIDIA's container toolkit brings the files too"
-
-
 def _smi(smi: Program) -> Finding:
-    low = smi.said.lower()
-    command = next((mend for words, mend in SMI_MENDS.items() if words in low), SMI_MEND)
+    command = said_mend(smi) or SMI_MEND
     said = " ".join(smi.said[:SAID].split()) or "nothing is said"
     return found("driver-fails", program=smi.path, status=smi.status, said=said, command=command)
 
@@ -127,7 +69,7 @@ def _old(case: Case, torch: Torch, serves: str) -> Finding:
 
 def _gpus(case: Case) -> Iterator[Finding]:
     env, system = case.machine.env, case.machine.system
-    if env.gpus is None:
+    if env.gpus is None or (env.driver and env.driver.cuda is None):
         version = env.driver.version if env.driver else None
         yield found("driver-mute", version=version or "of unknown version")
         return

@@ -107,7 +107,7 @@ def step(run: Run, text: str, found: dict[str, Any], *, alone: bool) -> None:
     if run.stopping:
         return
     began = time.monotonic()
-    row = skipped(run, text, found) or sibling("gates_process").launch(run, text)
+    row = skipped(run, text, found) or sibling("gates_process").launch(run, text, alone=alone)
     if run.stopping:
         return  # it was stopped with the run, which says nothing of it
     gate, name, device, *tool = text.split("/")

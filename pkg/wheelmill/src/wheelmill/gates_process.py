@@ -64,7 +64,7 @@ def stop_all(run: Run) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def environment(run: Run, gate: str) -> dict[str, str]:
+def environment(run: Run, gate: str, *, alone: bool = False) -> dict[str, str]:
     """What a unit sees; caches, bytecode too, go to the run's own folder, for the rest may be read-only."""
     env = {name: value for name, value in os.environ.items() if name not in REPLACED and not name.startswith(STEERING)}
     scratch = str(run.out / "cache")
@@ -73,7 +73,8 @@ def environment(run: Run, gate: str) -> dict[str, str]:
     env.setdefault("PYTHONUSERBASE", str(Path("~/.local").expanduser()))  # where a torch may be, whatever HOME is
     env |= {"TORCHINDUCTOR_CACHE_DIR": scratch, "TRITON_CACHE_DIR": scratch, "HOME": scratch, "PYTHONUNBUFFERED": "1"}
     # Units side by side share the cores; two threads at least, or what an operator does in parallel is not tried.
-    env.setdefault("OMP_NUM_THREADS", str(max(2, len(os.sched_getaffinity(0)) // run.job["jobs"])))
+    if not alone:
+        env.setdefault("OMP_NUM_THREADS", str(max(2, len(os.sched_getaffinity(0)) // run.job["jobs"])))
     if gate == "sanitize":
         env |= {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False"}
     return env
@@ -93,7 +94,7 @@ def command_of(run: Run, text: str, result: Path, seconds: float) -> list[str]:
     return [str(sanitizer(run.job)), "--tool", tool[0], *options, *own]
 
 
-def launch(run: Run, text: str) -> dict[str, Any]:
+def launch(run: Run, text: str, *, alone: bool = True) -> dict[str, Any]:
     """Run one unit in a process of its own; whatever becomes of it is its row."""
     gate, _, _, *tool = [*text.split("/"), "", ""]
     name = text.replace("/", ".")
@@ -107,7 +108,7 @@ def launch(run: Run, text: str) -> dict[str, Any]:
             process = subprocess.Popen(  # noqa: S603
                 command_of(run, text, result, seconds),
                 cwd=work,
-                env=environment(run, gate),
+                env=environment(run, gate, alone=alone),
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,

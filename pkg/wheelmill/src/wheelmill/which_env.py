@@ -93,7 +93,7 @@ def _parsed(version: str) -> Version:
 
 
 class Driver(_Part):
-    """A driver, and the newest CUDA it serves where it said so itself; `fails` is what cuInit of its library ends with.
+    """A driver, and the newest CUDA it serves where it said so itself; `fails` is what its library ends with.
 
     That there is no GPU is no failure of it.
     """

@@ -196,10 +196,12 @@ def driver(notes: list[str]) -> tuple[dict[str, Any] | None, list[dict[str, Any]
     if cuda["version"] is None and version is None:
         return {"version": None}, []
     fails = cuda.get("fails")
+    if fails:
+        notes.append(f"CUDA does not start here: the driver's library ends with {fails}")
     gpus = cuda["gpus"]
     if gpus is None and rows:
         gpus = [{"name": name, "capability": one if re.match(r"\d+\.\d+$", one) else None} for name, one, _ in rows]
-    if gpus is None:
+    if gpus is None and not fails:
         notes.append("a driver is here, and its GPUs could not be asked for")
     known = version or cuda["version"]
     return {"version": version, "cuda": cuda["version"], "fails": fails} if known else None, gpus
@@ -233,19 +235,23 @@ def ask_cuda() -> dict[str, Any]:
     else:
         return {"version": None, "gpus": None}
     number = ctypes.c_int()
-    if library.cuDriverGetVersion(ctypes.byref(number)) or number.value <= 0:
-        return {"version": None, "gpus": None}
+    wrong = library.cuDriverGetVersion(ctypes.byref(number))
+    if wrong or number.value <= 0:
+        return {"version": None, "gpus": None, "fails": failure(library, wrong) if wrong else None}
     version = f"{number.value // 1000}.{number.value % 1000 // 10}"
     status = library.cuInit(0)
     if status == NO_DEVICE:
         return {"version": version, "gpus": []}
     if status:
-        word = ctypes.c_char_p()
-        library.cuGetErrorName(status, ctypes.byref(word))
-        said = (word.value or b"an error without a name").decode(errors="replace")
-        return {"version": version, "gpus": None, "fails": f"{said} ({status})"}
+        return {"version": version, "gpus": None, "fails": failure(library, status)}
     library.cuDeviceGetCount(ctypes.byref(number))
     return {"version": version, "gpus": [device(library, index) for index in range(number.value)]}
+
+
+def failure(library: Any, status: int) -> str:
+    word = ctypes.c_char_p()
+    library.cuGetErrorName(status, ctypes.byref(word))
+    return f"{(word.value or b'an error without a name').decode(errors='replace')} ({status})"
 
 
 def device(library: Any, index: int) -> dict[str, Any]:
