@@ -42,6 +42,7 @@ def test_a_secret_that_holds_another_and_one_of_many_lines() -> None:
         ("github_pat_" + "x" * 30, "***"),
         ("pypi-AgEIcHlwaS5vcmcCJDg2" + "x" * 10, "***"),
         ("https://user:secret@host/simple", "https://***@host/simple"),
+        ("https://user:s@cr/et@host/simple", "https://***@host/simple"),
         (f"https://{TOKEN}@github.com/o/r", "https://***@github.com/o/r"),
         ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic ***"),
         ("authorization: bearer abcdefgh", "authorization: bearer ***"),
@@ -61,6 +62,7 @@ def test_what_is_shaped_like_a_token(text: str, hidden: str) -> None:
         "broken.cpp:1:23: error: 'undeclared_name' was not declared in this scope",
         "see https://docs.github.com/en/actions and mail me@example.org",
         "https://host/path?version=1",
+        "https://host.example.org:8443/path@v1",
         "sha256:" + "0" * 64,
     ],
 )

@@ -242,6 +242,10 @@ def test_an_error_that_a_later_attempt_got_over_is_no_cause() -> None:
         ("https://user:hunter2hunter2@pypi.example.org/simple", "hunter2"),
         ("git+https://deadbeefdeadbeef1234@git.example.org/a/b.git", "deadbeef"),
         ("postgresql://app:pa55word@db:5432/x", "pa55"),
+        ("https://bob:pa55@hunter2@pypi.example.org/simple", "hunter2"),
+        ("https://bob:pa55/hunter2@pypi.example.org/simple", "hunter2"),
+        ("git+https://bob:a/b@c/hunter2@git.example.org/a/b.git@v1", "hunter2"),
+        ("(https://:pa55@hunter2@pypi.example.org:8080/simple)", "hunter2"),
         ("AWS_SECRET_ACCESS_KEY=wJalrXUtnFEMI/K7MDENG", "wJalr"),
         ("AWS_ACCESS_KEY_ID AKIAIOSFODNN7EXAMPLE", "AKIA"),
         ("AWS_SESSION_TOKEN=IQoJb3JpZ2luX2VjE", "IQoJ"),
@@ -277,7 +281,14 @@ def test_secrets_are_masked_in_what_is_quoted(text: str, secret: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["max_tokens: 4096", "tokenizer: gpt2-large", "mkdir -p /usr/local/cuda", "docker run -u 1000:1000", "-p 8080:80"],
+    [
+        "max_tokens: 4096",
+        "tokenizer: gpt2-large",
+        "mkdir -p /usr/local/cuda",
+        "docker run -u 1000:1000",
+        "-p 8080:80",
+        "git+https://git.example.org:8443/a/b.git@v1.2",
+    ],
 )
 def test_what_is_no_secret_is_quoted_as_it_is(text: str) -> None:
     line = f"nvcc error   : 'cicc' died due to signal 9 (Kill signal) {text}"
@@ -378,6 +389,7 @@ def test_an_explanation_that_fails_hides_nothing(monkeypatch: pytest.MonkeyPatch
         (("cards", "9.0"), "H100, H200, GH200"),
         (("driver_for", "12.4"), "550"),
         (("file", "/a/b/_C.so"), "_C.so"),
+        (("before", "14"), "13"),
     ],
 )
 def test_functions(call: tuple[str, ...], answer: str) -> None:

@@ -15,7 +15,10 @@ SECRET = re.compile(
 )
 NOT_SECRET = frozenset({"PWD", "OLDPWD"})  # folders
 SHAPES = (
-    # a user and password, or a token, within an address
+    # a user and password within an address, up to the last @, for a password may hold one or a slash; a host and its
+    # port have none
+    (re.compile(r"(?<=://)(?!(?:[\w-]+\.[\w.-]+|localhost):\d{1,5}/)[^\s/@:]*:[^\s\"'<>]*(?=@)"), MASK),
+    # a token within an address
     (re.compile(r"(?<=://)[^\s/@]+(?=@)"), MASK),
     # GitHub, GitLab, PyPI, AWS, Slack
     (re.compile(r"\b(gh[pousr]_[A-Za-z0-9]{20,}|github_pat_\w{20,}|glpat-[\w-]{16,})"), MASK),

@@ -104,6 +104,11 @@ def file(path: str) -> str:
     return path.rstrip("/").rpartition("/")[2]
 
 
+def before(number: str) -> str:
+    """The whole number before one: the newest that `<14` admits."""
+    return str(int(number) - 1)
+
+
 def join(*words: str) -> str:
     """Words with a space between, so that `where` can hold several against one pattern; one that is "" stays so."""
     return " ".join(words)
@@ -111,5 +116,5 @@ def join(*words: str) -> str:
 
 FUNCTIONS: Mapping[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (demangle, abi, compare, cuda_of, torch_abi, cards, driver_for, file, join)
+    for function in (demangle, abi, compare, cuda_of, torch_abi, cards, driver_for, file, before, join)
 }
