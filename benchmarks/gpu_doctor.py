@@ -117,10 +117,10 @@ CASES = {
         findings=("driver-files",), said=NO_DRIVER, container=True, driver=False
     ),
     "container, no `/dev/nvidia-uvm`": Tried(
-        findings=("driver-uvm",), said="CUDA", container=True, devices=(CARD, CONTROL)
+        findings=("driver-uvm",), said="CUDA unknown error", container=True, devices=(CARD, CONTROL)
     ),
     "container, device files that it may not open": Tried(
-        findings=("gpu-refused",), said="CUDA", container=True, gpu=False, bound=(CARD, CONTROL, MEMORY)
+        findings=("gpu-refused",), said=NO_GPU, container=True, gpu=False, bound=(CARD, CONTROL, MEMORY)
     ),
 }
 

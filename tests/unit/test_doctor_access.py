@@ -74,6 +74,7 @@ def told(known: Facts, *, driver: Driver, gpus: Any = None, smi: Program | None 
         # The library is there and does not start, or does not answer.
         ({"driver": UNKNOWN}, "driver-cuda", "dmesg"),
         ({"driver": UNKNOWN, "nodes": {"/dev/nvidia0": None, "/dev/nvmap": None}}, "driver-cuda", "dmesg"),
+        ({"driver": failing("X (802)"), "gpus": (H200,), "nodes": {}}, "driver-cuda", "nvidia-fabricmanager"),
         ({"driver": failing("CUDA_ERROR_STUB_LIBRARY (34)")}, "driver-cuda", "stubs"),
         ({"driver": failing("X (804)"), "gpus": (H200,), "wsl": True}, "driver-cuda", "cuda-compat"),
         ({"driver": UNKNOWN, "wsl": True}, "driver-cuda", "wsl --update"),

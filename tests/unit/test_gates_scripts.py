@@ -147,11 +147,11 @@ def test_units_side_by_side_share_the_cores(tmp_path: Path, monkeypatch: pytest.
     threads = {}
     for jobs in (1, 4, 12, 40):
         run: Any = SimpleNamespace(job={"paths": [], "jobs": jobs}, out=tmp_path)
-        threads[jobs] = PROCESS.environment(run, "ops")["OMP_NUM_THREADS"]
+        threads[jobs] = PROCESS.environment(run, "ops", alone=False)["OMP_NUM_THREADS"]
     assert threads == {1: "16", 4: "4", 12: "2", 40: "2"}
-    assert "OMP_NUM_THREADS" not in PROCESS.environment(run, "bench", alone=True)
+    assert "OMP_NUM_THREADS" not in PROCESS.environment(run, "bench")
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert PROCESS.environment(run, "ops")["OMP_NUM_THREADS"] == "3"
+    assert PROCESS.environment(run, "ops", alone=False)["OMP_NUM_THREADS"] == "3"
 
 
 def test_how_the_sanitizer_is_called(tmp_path: Path) -> None:

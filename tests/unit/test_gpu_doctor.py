@@ -71,4 +71,5 @@ def test_what_was_tried_is_as_it_must_be_and_what_the_documentation_shows(trials
         name: sorted(case.findings) for name, case in trials.CASES.items()
     }
     assert [row["wrong"] for row in rows.values() if row["wrong"]] == []
+    assert [name for name, row in rows.items() if trials.CASES[name].said not in (row["said"] or "")] == []
     assert trials.shown(rows) in (ROOT / "docs" / "doctor.md").read_text()

@@ -9,11 +9,10 @@ from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from wheelmill.doctor_case import Case
     from wheelmill.doctor_facts import Program, System
     from wheelmill.findings import Severity
+    from wheelmill.which_env import Driver
 
 # What nvidia-smi says, and what mends it.
 SMI_MENDS = {
@@ -37,24 +36,25 @@ REGIVE = (
     "docker run --device nvidia.com/gpu=all, or --gpus all (with Podman and SELinux also --security-opt=label=disable)"
 )
 
+SCHEDULER = "ask the job scheduler for a GPU (srun --gres=gpu:1): it keeps it from others"
 
-def access(case: Case) -> Iterator[Finding]:
-    """What keeps this process from the GPU: one finding at most."""
+
+def access(case: Case) -> Finding | None:
+    """What keeps this process from the GPU; None where nothing is known to."""
     env, system = case.machine.env, case.machine.system
     driver = env.driver
     if driver is None or (driver.version is None and driver.fails is None):
-        return
+        return None
     if env.gpus and driver.cuda and not driver.fails:
-        return
-    told = () if env.wsl or TEGRA in system.nodes else _nodes(case, system)
-    one = next(iter(told), None)
-    if one is None and driver.fails:
-        last = "wsl --update (in Windows)" if env.wsl else SMI_MEND
-        own = next((mend for code, mend in CUDA_MENDS.items() if f"({code})" in driver.fails), last)
-        version = driver.version or "of unknown version"
-        one = found("driver-cuda", version=version, fails=driver.fails, command=said_mend(case.machine.smi) or own)
-    if one is not None:
-        yield one
+        return None
+    version = driver.version or "of unknown version"
+    if not env.wsl and TEGRA not in system.nodes and (one := _nodes(case, driver, version)):
+        return one
+    if not driver.fails:
+        return None
+    last = "wsl --update (in Windows)" if env.wsl else SMI_MEND
+    own = next((mend for code, mend in CUDA_MENDS.items() if f"({code})" in driver.fails), last)
+    return found("driver-cuda", version=version, fails=driver.fails, command=said_mend(case.machine.smi) or own)
 
 
 def said_mend(smi: Program | None) -> str | None:
@@ -63,44 +63,39 @@ def said_mend(smi: Program | None) -> str | None:
     return next((mend for words, mend in SMI_MENDS.items() if words in low), None)
 
 
-def _nodes(case: Case, system: System) -> Iterator[Finding]:
+def _nodes(case: Case, driver: Driver, version: str) -> Finding | None:
     """By the driver's device files and its library."""
-    driver, gpus = case.machine.env.driver, case.machine.env.gpus
-    version = driver.version if driver and driver.version else "of unknown version"
+    system = case.machine.system
     cards = [name for name in system.nodes if CARD.fullmatch(name)]
     if system.container and not cards:
         mend = "apptainer exec --nv" if system.apptainer else REGIVE
-        yield found("gpu-not-given", version=version, command=mend)
-        return
+        return found("gpu-not-given", version=version, command=mend)
     # Of several cards a job or a container may have some.
     closed = [name for name in cards if system.nodes[name] is not None]
     shut = [name for name in (CONTROL, UVM) if system.nodes.get(name) is not None]
     shut += closed if closed == cards else []
     if shut:
-        yield _refused(case, system, shut)
-    elif driver is not None and driver.cuda is None and driver.fails is None and not system.linux_driver:
-        yield found("driver-files", version=version, command=_files(system, version))
-    else:
-        load = "sudo nvidia-modprobe -c 0 -u, which makes the device files"
-        command = f"on the machine: {load}; then {REGIVE}" if system.container else load
-        if not gpus and CONTROL not in system.nodes:
-            yield found("driver-nodes", node=CONTROL, command=command)
-        elif driver is not None and driver.fails and UVM not in system.nodes:
-            yield found("driver-uvm", command=command)
+        return _refused(case, shut)
+    if driver.cuda is None and driver.fails is None and not system.linux_driver:
+        return found("driver-files", version=version, command=_files(system, version))
+    load = "sudo nvidia-modprobe -c 0 -u, which makes the device files"
+    command = f"on the machine: {load}; then {REGIVE}" if system.container else load
+    if not case.machine.env.gpus and CONTROL not in system.nodes:
+        return found("driver-nodes", node=CONTROL, command=command)
+    if driver.fails and cards and UVM not in system.nodes:
+        return found("driver-uvm", command=command)
+    return None
 
 
-def _refused(case: Case, system: System, shut: list[str]) -> Finding:
+def _refused(case: Case, shut: list[str]) -> Finding:
     """Where the modes of the files would let this process in, something else keeps it out."""
+    system = case.machine.system
     groups = sorted({why for name in shut if (why := system.nodes[name])})
     if groups:
         own = f"sudo usermod -aG {groups[0]} $USER, then log in again"
         own = f"in the container: --group-add {groups[0]}; on the machine: {own}" if system.container else own
     else:
-        own = (
-            REGIVE
-            if system.container
-            else "ask the job scheduler for a GPU (srun --gres=gpu:1): it keeps it from others"
-        )
+        own = REGIVE if system.container else SCHEDULER
     severity: Severity | None = None if groups or system.container else "warning"
     command = said_mend(case.machine.smi) or own
     return found("gpu-refused", severity, nodes=listing(shut, limit=4), command=command)

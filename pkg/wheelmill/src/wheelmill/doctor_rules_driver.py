@@ -27,8 +27,9 @@ def driver(case: Case) -> Iterator[Finding]:
         yield found("driver-hangs", program=smi.path, seconds=SMI_SECONDS)
         return
     # What keeps this process from the GPU makes nvidia-smi fail too.
-    kept = list(access(case))
-    yield from kept
+    kept = access(case)
+    if kept is not None:
+        yield kept
     if smi is not None and smi.answer == "fails" and not kept:
         yield _smi(smi)
     if env.driver is None or (env.driver.version is None and env.driver.cuda is None):

@@ -64,7 +64,7 @@ def stop_all(run: Run) -> None:
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def environment(run: Run, gate: str, *, alone: bool = False) -> dict[str, str]:
+def environment(run: Run, gate: str, *, alone: bool = True) -> dict[str, str]:
     """What a unit sees; caches, bytecode too, go to the run's own folder, for the rest may be read-only."""
     env = {name: value for name, value in os.environ.items() if name not in REPLACED and not name.startswith(STEERING)}
     scratch = str(run.out / "cache")
