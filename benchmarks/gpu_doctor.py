@@ -29,6 +29,8 @@ from wheelmill import doctor_machine, doctor_torch, engine, gates_box
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from docker import DockerClient
+
 SOURCE = Path(wheelmill.__file__).parents[1]
 STATED = ("TORCH_CUDA_ARCH_LIST", "CUDA_VISIBLE_DEVICES")
 SECONDS = 240
@@ -154,22 +156,35 @@ def on_host(command: Sequence[str], variables: Mapping[str, str]) -> tuple[str, 
     return done.stdout, done.stderr
 
 
-def in_container(
-    command: Sequence[str], variables: Mapping[str, str], case: Tried, folders: Sequence[Path]
-) -> tuple[str, str]:
-    """What it prints and says in a container that may do nothing but look."""
+@dataclass(frozen=True, kw_only=True)
+class Box:
+    """The engine, its request for the GPUs, the image, and the folders that its containers see, read-only."""
+
+    client: DockerClient
+    request: Any
+    image: str
+    folders: tuple[Path, ...]
+
+
+def make_box(folders: tuple[Path, ...]) -> Box:
+    """Ends the program where the engine can give no GPU."""
     client = engine.connect()
     request, refused = gates_box.gpu_request(client.info())
     if refused:
         sys.exit(f"{refused['reason']}: {refused['remedy']}")
-    volumes = [f"{one}:{one}:ro" for one in folders] + [f"{one}:{one}" for one in case.bound]
+    return Box(client=client, request=request, image=hosted_image(), folders=folders)
+
+
+def in_container(command: Sequence[str], variables: Mapping[str, str], case: Tried, box: Box) -> tuple[str, str]:
+    """What it prints and says in a container that may do nothing but look."""
+    volumes = [f"{one}:{one}:ro" for one in box.folders] + [f"{one}:{one}" for one in case.bound]
     volumes += [] if case.driver else [f"/dev/null:{one}:ro" for one in driver_files()]
-    container = client.containers.run(
-        hosted_image(),
+    container = box.client.containers.run(
+        box.image,
         list(command),
         detach=True,
         cap_drop=["ALL"],
-        device_requests=[request] if case.gpu and not case.devices else [],
+        device_requests=[box.request] if case.gpu and not case.devices else [],
         devices=[f"{one}:{one}:rwm" for one in case.devices],
         environment={**{name: os.environ[name] for name in PASSED if name in os.environ}, **variables},
         network_mode="none",
@@ -229,11 +244,11 @@ def shown(rows: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def tried(case: Tried, options: argparse.Namespace, path: list[str], folders: list[Path]) -> dict[str, Any]:
+def tried(case: Tried, options: argparse.Namespace, path: list[str], box: Box) -> dict[str, Any]:
     """A row of the table: what was found, what is so in truth, and what of it is wrong."""
     variables = {"PYTHONPATH": ":".join(path), **case.env}
     doctor, truth = (
-        in_container(one, variables, case, folders) if case.container else on_host(one, variables)
+        in_container(one, variables, case, box) if case.container else on_host(one, variables)
         for one in commands(case, options)
     )
     try:
@@ -258,14 +273,14 @@ def main() -> int:
     options = parser.parse_args()
     options.python = Path(os.path.abspath(options.python))  # noqa: PTH100 - an environment is where its link is
     with tempfile.TemporaryDirectory() as name:
-        packages(Path(name))
         path = [name, str(SOURCE), *filter(None, os.environ.get("PYTHONPATH", "").split(":"))]
         wanted = {Path(one) for one in ("/usr", "/etc", "/opt", *path)}
         for program in (options.python, Path(sys.executable)):
             wanted |= {program.parents[1], program.resolve().parents[1]}
         inner = {one for one in wanted for two in wanted if one != two and one.is_relative_to(two)}
-        folders = sorted(one for one in wanted - inner if one.is_dir())
-        rows = {label: tried(case, options, path, folders) for label, case in CASES.items()}
+        box = make_box(tuple(sorted(one for one in wanted - inner if one.is_dir())))
+        packages(Path(name))
+        rows = {label: tried(case, options, path, box) for label, case in CASES.items()}
     options.out.write_text(json.dumps({"version": 1, "cases": rows}, indent=1) + "\n")
     print(shown(rows))
     wrong = [f"{label}: {why}" for label, row in rows.items() for why in row["wrong"]]
