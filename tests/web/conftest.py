@@ -6,18 +6,24 @@ import functools
 import http.server
 import shutil
 import threading
+import time
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import expect, sync_playwright
 from tests.web import demo, records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from _typeshed import SupportsRead, SupportsWrite
     from playwright.sync_api import Browser, Page, Route
+
+
+PATIENCE = 20_000  # milliseconds, for a machine that does other work too
+expect.set_options(timeout=PATIENCE)
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-class _Quiet(http.server.SimpleHTTPRequestHandler):
+class _Site(http.server.SimpleHTTPRequestHandler):
+    """A page comes in two parts, as it does over a network: what looks at one before it is there fails always."""
+
+    def copyfile(self, source: SupportsRead[bytes], outputfile: SupportsWrite[bytes]) -> None:
+        outputfile.write(source.read(1500))
+        time.sleep(0.1)
+        super().copyfile(source, outputfile)
+
     def log_message(self, *_: object) -> None:
         pass
 
@@ -36,7 +49,7 @@ class _Quiet(http.server.SimpleHTTPRequestHandler):
 @pytest.fixture(scope="session")
 def served(folder: Path) -> Iterator[str]:
     """The site's address on a server of this machine."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Quiet, directory=str(folder)))
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(_Site, directory=str(folder)))
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://127.0.0.1:{server.server_port}"
@@ -83,7 +96,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
 
         context.route("**/*", watch)
         page = context.new_page()
-        page.set_default_timeout(5000)
+        page.set_default_timeout(PATIENCE)
         page.on("console", lambda message: message.type in ("error", "warning") and faults.append(message.text))
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("requestfailed", lambda failed: faults.append(f"failed: {failed.url}"))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from playwright.sync_api import expect
 from tests.web import demo, records
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ def test_ranges_of_torch(desk: Page, version: str, wanted: str, fits: bool) -> N
     assert desk.evaluate("([v, r]) => satisfies(v, r)", [version, wanted]) is fits
 
 
-def answer(page: Page) -> str:
-    return page.locator("#answer").inner_text()
+def answered(page: Page, text: str) -> None:
+    expect(page.locator("#answer")).to_contain_text(text)
 
 
 def pick(page: Page, **choice: str) -> None:
@@ -122,7 +123,7 @@ def test_choosing_gives_the_command(open_page: Callable[..., Page], site: str) -
     page = open_page(f"{site}/index.html")
     pick(page, torch="2.11", cuda="cu128", python="3.11")
     page.get_by_label("GPU").select_option("90")
-    assert "fusedops 1.1.0+cu128 for torch 2.11, CUDA 12.8, Python 3.11" in answer(page)
+    answered(page, "fusedops 1.1.0+cu128 for torch 2.11, CUDA 12.8, Python 3.11")
     address = page.evaluate("new URL('cu128-torch2.11.html', location.href).href")
     assert command(page) == ["pip", "install", "fusedops==1.1.0+cu128", "--find-links", address]
     assert command(page, "uv") == ["uv", "pip", "install", "fusedops==1.1.0+cu128", "--find-links", address]
@@ -132,10 +133,10 @@ def test_choosing_gives_the_command(open_page: Callable[..., Page], site: str) -
 
 def test_nothing_fits_and_the_nearest_is_one_click_away(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
-    assert page.get_by_role("radio", name="2.9 (no wheel)").count() == 1
+    expect(page.get_by_role("radio", name="2.9 (no wheel)")).to_have_count(1)
     pick(page, torch="2.9")
-    assert "No wheel of fusedops 1.1.0 for torch 2.9, CUDA 13.0, Python 3.12" in answer(page)
-    assert page.locator(".command").count() == 0
+    answered(page, "No wheel of fusedops 1.1.0 for torch 2.9, CUDA 13.0, Python 3.12")
+    expect(page.locator(".command")).to_have_count(0)
     page.get_by_role("button", name="torch 2.9, CUDA 12.6, Python 3.12").click()
     assert command(page)[2:] == [
         "fusedops==1.1.0+cu126.torch2.9",
@@ -147,8 +148,8 @@ def test_nothing_fits_and_the_nearest_is_one_click_away(open_page: Callable[...,
 def test_a_card_without_code_gets_no_command(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     page.get_by_label("GPU").select_option("70")
-    assert "has no code for compute capability 7.0" in answer(page)
-    assert page.locator(".command").count() == 0
+    answered(page, "has no code for compute capability 7.0")
+    expect(page.locator(".command")).to_have_count(0)
 
 
 def test_an_older_release_is_taken_and_a_newer_one_named(open_page: Callable[..., Page], served: str) -> None:
@@ -164,7 +165,7 @@ def test_an_older_release_is_taken_and_a_newer_one_named(open_page: Callable[...
 def test_a_withdrawn_wheel_leads_to_the_release_that_has_one(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     pick(page, cuda="cpu", torch="2.4")
-    assert "withdrawn" in answer(page)
+    answered(page, "withdrawn")
     page.get_by_role("button", name="Take fusedops 1.0.0").click()
     page.get_by_text("fusedops 1.0.0+cpu.torch2.4 for").wait_for()
     assert command(page)[2] == "fusedops==1.0.0+cpu.torch2.4"
@@ -178,24 +179,23 @@ def paste(page: Page, text: str) -> None:
 def test_pasting_a_report_gives_the_command(open_page: Callable[..., Page], site: str) -> None:
     page = open_page(f"{site}/index.html")
     paste(page, BY_ID["current torch on an H200"]["report"])
-    assert (
+    expect(page.locator("#reading")).to_contain_text(
         "Read: torch 2.11.0; CUDA 13.0; Python 3.12; glibc 2.35; driver 580.65.06; NVIDIA H200 (9.0)."
-        in page.locator("#reading").inner_text()
     )
-    assert page.get_by_role("radio", name="2.11").is_checked()
-    assert page.get_by_label("GPU").input_value() == "report"
+    expect(page.get_by_role("radio", name="2.11")).to_be_checked()
+    expect(page.get_by_label("GPU")).to_have_value("report")
     assert command(page)[4].endswith("/cu130-torch2.11.html")
 
 
 def test_a_report_that_nothing_fits_gives_the_reason(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     paste(page, BY_ID["driver older than torch's CUDA"]["report"])
-    assert "CUDA 13.0 needs driver 580 or newer" in answer(page)
+    answered(page, "CUDA 13.0 needs driver 580 or newer")
     page.get_by_role("button", name="torch 2.11, CUDA 12.8, Python 3.12").click()
     assert command(page)[4].endswith("/cu128-torch2.11.html")
     # The driver of the report still counts.
     pick(page, cuda="cu130")
-    assert "CUDA 13.0 needs driver 580 or newer" in answer(page)
+    answered(page, "CUDA 13.0 needs driver 580 or newer")
 
 
 def test_another_torch_of_the_same_release_is_called_so(open_page: Callable[..., Page], served: str) -> None:
@@ -209,19 +209,19 @@ def test_what_is_no_report(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     for text in ("hello", "PyTorch", "x" * 200_000, "<script>alert(1)</script>"):
         page.get_by_label("Output of collect_env").evaluate("(box, text) => { box.value = text; readPasted(); }", text)
-        assert "not what collect_env prints" in page.locator("#reading").inner_text()
+        expect(page.locator("#reading")).to_contain_text("not what collect_env prints")
     paste(page, "PyTorch version:")
-    assert "No torch is installed there" in answer(page)
+    answered(page, "No torch is installed there")
     paste(page, "")
-    assert page.locator("#reading").inner_text() == ""
+    expect(page.locator("#reading")).to_have_text("")
 
 
 def test_a_hostile_report_is_text(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
     report = BY_ID["a card that nobody knows"]["report"].replace("Frobnicator", "<img src=x onerror=alert(1)>")
     paste(page, report)
-    assert "<img src=x onerror=alert(1)>" in answer(page)
-    assert page.locator("main img").count() == 0
+    answered(page, "<img src=x onerror=alert(1)>")
+    expect(page.locator("main img")).to_have_count(0)
 
 
 def test_by_keyboard_alone(open_page: Callable[..., Page], site: str) -> None:
@@ -235,14 +235,14 @@ def test_by_keyboard_alone(open_page: Callable[..., Page], site: str) -> None:
     assert page.evaluate("document.activeElement.name") == "torch"
     for _ in range(3):
         press("ArrowRight")
-    assert page.get_by_role("radio", name="2.11").is_checked()
+    expect(page.get_by_role("radio", name="2.11")).to_be_checked()
     outline = page.evaluate("getComputedStyle(document.activeElement.nextElementSibling).outlineStyle")
     assert outline == "solid", "the focus is seen"
     while page.evaluate("document.activeElement.className") != "copy":
         press("Tab")
     press("Enter")
     page.get_by_text("Copied").wait_for()
-    assert "torch 2.11, CUDA 13.0" in answer(page)
+    answered(page, "torch 2.11, CUDA 13.0")
 
 
 def test_the_clipboard_gets_the_command(open_page: Callable[..., Page], served: str) -> None:
@@ -254,7 +254,7 @@ def test_the_clipboard_gets_the_command(open_page: Callable[..., Page], served: 
 
 def test_the_answer_is_announced(open_page: Callable[..., Page], served: str) -> None:
     page = open_page(f"{served}/index.html")
-    assert page.get_by_role("status").filter(has_text="fusedops 1.1.0+cu130 for").count() == 1
+    expect(page.get_by_role("status").filter(has_text="fusedops 1.1.0+cu130 for")).to_have_count(1)
 
 
 def test_data_that_cannot_be_had_is_told(browser: Browser, served: str) -> None:
@@ -285,6 +285,6 @@ def test_a_release_that_nobody_may_have_and_many_projects(
     demo.write(out, found, known)
     page = open_page(f"{out.as_uri()}/index.html")
     page.get_by_text("No wheel of bad 1.0 is offered").wait_for()
-    assert page.locator(".command").count() == 0
+    expect(page.locator(".command")).to_have_count(0)
     page.get_by_label("Project", exact=True).select_option("demo-7")
     page.get_by_text("demo-7 1.0+cu130 for").wait_for()
