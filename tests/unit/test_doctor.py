@@ -371,6 +371,12 @@ IN_CMAKE = replace(ARCHS, file="CMakeLists.txt", variable="CMAKE_CUDA_ARCHITECTU
         ({"requires": ("setuptools", "torch==2.11.0")}, "isolation-torch", None, ""),
         ({"requires": ("setuptools", "torch==2.6.*")}, "isolation-torch", "warning", "pip install 'torch==2.6.*'"),
         ({"dependencies": (Stated(text="torch>=2", file="a", line=1),)}, "torch-unpinned", "warning", "torch==2.11.*"),
+        (
+            {"dependencies": (Stated(text="torch>=2", file="a", line=1),), "stable": "csrc/stable.h"},
+            "torch-unpinned",
+            "info",
+            "where its build does not take csrc/stable.h",
+        ),
         ({"dependencies": (Stated(text="torch", file="a", line=1),), "unstable": None}, "torch-unpinned", None, ""),
         ({"dependencies": (Stated(text="not a / requirement", file="a", line=1),)}, "torch-unpinned", None, ""),
     ],

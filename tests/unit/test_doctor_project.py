@@ -392,7 +392,9 @@ def test_other_projects_within_are_not_this_one(tmp_path: Path) -> None:
     ],
 )
 def test_only_torchs_stable_headers_are_stable(tmp_path: Path, text: str, *, unstable: bool) -> None:
-    assert bool(made(tmp_path, op_dot_cu=text).unstable) is unstable
+    found = made(tmp_path, op_dot_cu=text)
+    assert bool(found.unstable) is unstable
+    assert bool(found.stable) is ("csrc/stable" in text)
 
 
 @pytest.mark.parametrize(

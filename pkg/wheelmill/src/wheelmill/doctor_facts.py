@@ -196,10 +196,11 @@ class Project:
     """What a project's files say. `broken` are (file, what, what will happen), `unread` what was left out.
 
     `collisions` are pairs of sources with one object, `guessed` whether they may be of different extensions.
-    `requires` is None without a build-system table. `unstable` is a source that includes torch's C++ API, `cuda`
-    whether something of it is compiled by nvcc, `certain` whether torch's own build compiles it in any case, and
-    `conditional` what decides it. `imports_torch` is None where a condition decides whether setup.py does; `ninja` is
-    whether torch's own build compiles, and uses ninja where there is one.
+    `requires` is None without a build-system table. `unstable` is a source that includes torch's C++ API,
+    `stable` one that includes its stable library. `cuda` is whether something of it is compiled by nvcc, `certain`
+    whether torch's own build compiles it in any case, and `conditional` what decides it. `imports_torch` is None where
+    a condition decides whether setup.py does; `ninja` is whether torch's own build compiles, and uses ninja where
+    there is one.
     """
 
     root: str
@@ -213,6 +214,7 @@ class Project:
     ninja: bool = False
     conditional: str | None = None
     unstable: str | None = None
+    stable: str | None = None
     backend: str | None = None
     requires: tuple[str, ...] | None = None
     dependencies: tuple[Stated, ...] = ()

@@ -76,6 +76,7 @@ def read(root: Path) -> Project:
         collide = list(doctor_setup.collisions(sources))
     aside = setup is not None and not told.cmake and not (found.backend or "").startswith(CMAKES)
     named = [one for extension in told.extensions for one in extension if one in sources]
+    unstable, stable = _abis(root, [*named, *names])
     return Project(
         root=str(root),
         files=tuple(
@@ -89,7 +90,8 @@ def read(root: Path) -> Project:
         ninja=told.builder and told.ninja,
         cuda=told.cuda or found.cuda or any(name.endswith(".cu") for name in sources),
         conditional=told.conditional,
-        unstable=_unstable(root, [*named, *names]),
+        unstable=unstable,
+        stable=stable,
         backend=found.backend,
         requires=found.requires,
         dependencies=(*found.dependencies, *told.install_requires),
@@ -234,14 +236,20 @@ def _texts(value: Any) -> tuple[str, ...]:
     return tuple(one for one in value if isinstance(one, str)) if isinstance(value, list) else ()
 
 
-def _unstable(root: Path, names: list[str]) -> str | None:
-    """A source that includes torch's C++ API outside the stable part; None where none does."""
+def _abis(root: Path, names: list[str]) -> tuple[str | None, str | None]:
+    """The first sources that include torch's C++ API outside its stable part, and its stable library."""
+    unstable = stable = None
     for name in names:
         if name.endswith((*COMPILED, *HEADERS)):
             try:
                 text = (_head(root / name, HEAD) or b"").decode("utf-8", "replace")
             except OSError:
                 continue
-            if any(not STABLE.match(header) for header in INCLUDE.findall(text)):
-                return name
-    return None
+            headers = INCLUDE.findall(text)
+            if unstable is None and any(not STABLE.match(header) for header in headers):
+                unstable = name
+            if stable is None and any(header.startswith("torch/csrc/stable/") for header in headers):
+                stable = name
+            if unstable is not None and stable is not None:
+                break
+    return unstable, stable

@@ -218,4 +218,6 @@ def _unpinned(case: Case, one: Project) -> Iterator[Finding]:
         asked = named([stated.text]).get("torch")
         if asked is not None and not _pinned(asked):
             words = {"file": f"{stated.file}:{stated.line}", "requirement": stated.text, "source": one.unstable}
-            yield found("torch-unpinned", **words, pin=pin(case).removeprefix("=="))
+            both = f", where its build does not take {one.stable}, of the stable ABI," if one.stable else ""
+            severity: Severity | None = "info" if one.stable else None
+            yield found("torch-unpinned", severity, **words, both=both, pin=pin(case).removeprefix("=="))
