@@ -231,6 +231,44 @@ def test_an_error_that_a_later_attempt_got_over_is_no_cause() -> None:
     assert rule_of(KILLED + again) == "oom-compiler"
     assert rule_of(KILLED + well) == "oom-compiler"
     assert rule_of(KILLED + again + well + KILLED) == "oom-compiler"
+    assert rule_of(KILLED + b"Successfully installed ext-1.0\n") is None
+    assert rule_of(KILLED + b"Successfully installed ext-1.0\nfatal: no\n") == "oom-compiler"
+
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.00 GiB."
+FELL_BACK = f'Traceback (most recent call last):\n  File "a.py", line 1, in probe\n    op(x)\n{OOM}\n'
+OTHER = 'Traceback (most recent call last):\n  File "b.py", line 7, in <module>\n    f()\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (f"WARNING probe failed, using the slow path\n{FELL_BACK}epoch 1\n{OTHER}TypeError: f\n", None),
+        (f"WARNING probe failed, using the slow path\n{FELL_BACK}{OTHER}KeyError: 'f'\n", None),
+        (f"WARNING probe failed, using the slow path\n{FELL_BACK}{OTHER}TypeError: f\n", "cuda-oom"),
+        (f"WARNING probe failed, using the slow path\n{FELL_BACK}epoch 1\n", "cuda-oom"),
+        (f"{FELL_BACK}epoch 1\n{OTHER}KeyError: 'f'\n", "cuda-oom"),
+        (f"caught {OOM}\nstep 2\n{OTHER}ValueError: f\n", None),
+    ],
+)
+def test_what_a_program_got_over_is_no_cause_of_another_failure(text: str, rule: str | None) -> None:
+    assert rule_of(text.encode()) == rule
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('  File "a.py", line 3, in f\n    log("', '")\nValueError: x\n'),
+        ("a.py:3: in f\n    log('", "')\nE   ValueError: x\n"),
+        ("________ test_f ________\n    def test_f():\n        log('", "')\nE   ValueError: x\n"),
+        ("CMake Warning at a.cmake:3 (message):\n  ", "\n-- Configuring done\n"),
+        ("======= warnings summary =======\n  ", "\n======= short test summary info =======\n"),
+        ("E   AssertionError: Tensor-likes are not close!\n------- Captured stderr call -------\n", "\n"),
+    ],
+)
+def test_source_and_what_stops_nothing_is_no_cause(before: str, after: str) -> None:
+    assert rule_of(f"{before}{OOM}{after}".encode()) is None
+    assert rule_of(f"{before}{OOM}{after}----- end -----\n{OOM}\n".encode()) == "cuda-oom"
 
 
 # --- what is said

@@ -10,7 +10,7 @@ from wheelmill import explain_log
 from wheelmill.explain_mask import Masking
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
 from wheelmill.explain_text import is_cut
-from wheelmill.explain_told import is_quoted
+from wheelmill.explain_told import got_over, is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def causes(log: Log) -> list[Cause]:
 def _judge(rule: Rule, log: Log, mask: Masking) -> Iterator[Cause]:
     for hit in _hits(rule, log):
         made = _held(rule, log, hit)
-        if made is not None and hit.lines[0] > log.overcome:
+        if made is not None and hit.lines[0] > log.overcome and not got_over(log.lines, hit.lines[-1]):
             lowered, quoted, groups = made
             level = min(CONFIDENCE.index(rule.confidence) + lowered, len(CONFIDENCE) - 1)
             remedy = fill(rule.remedy, groups) + (f". {fill(rule.ask, groups)}" if lowered and rule.ask else "")
@@ -116,7 +116,7 @@ def _held(rule: Rule, log: Log, hit: _Hit) -> tuple[bool, list[int], dict[str, s
             if other is None:
                 return None
             groups = {**other.groups, **groups}
-            quoted += other.lines
+            quoted += [index for index in other.lines if not is_quoted(log.lines, index)]
     if _says(rule.unless, log.lines) or _says(rule.unless_near, log.lines[close.start : close.stop]):
         return None
     proven = [one for one in (_anywhere(pattern, log, None) for pattern in rule.proof) if one is not None]

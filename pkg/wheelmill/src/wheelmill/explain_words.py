@@ -55,6 +55,11 @@ def compare(left: str, right: str) -> str:
     return "older" if one < other else "newer" if one > other else "same"
 
 
+def differ(left: str, right: str) -> str:
+    """`yes` where two versions differ, be it in their local parts alone."""
+    return "yes" if left != right else ""
+
+
 def minor(version: str) -> str:
     """`2.6` of 2.6.0+cu124."""
     match = re.match(r"\d+\.\d+", version)
@@ -116,5 +121,5 @@ def join(*words: str) -> str:
 
 FUNCTIONS: Mapping[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (demangle, abi, compare, cuda_of, torch_abi, cards, driver_for, file, before, join)
+    for function in (demangle, abi, compare, differ, cuda_of, torch_abi, cards, driver_for, file, before, join)
 }
