@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import string
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -322,6 +323,7 @@ def test_machines(
 PINNED = Standard(text="-std=c++17", file="setup.py", line=3, value=17)
 OF_CMAKE = replace(PINNED, text="CMAKE_CXX_STANDARD 17", file="CMakeLists.txt")
 ARCHS = Architectures(text="arch=compute_80,code=sm_80", file="setup.py", line=4, sass=("80",))
+LOOKS = Stated(text="find_package(Torch)", file="CMakeLists.txt", line=3)
 IN_CMAKE = replace(ARCHS, file="CMakeLists.txt", variable="CMAKE_CUDA_ARCHITECTURES")
 
 
@@ -364,8 +366,21 @@ IN_CMAKE = replace(ARCHS, file="CMakeLists.txt", variable="CMAKE_CUDA_ARCHITECTU
         ({"requires": ("wheel",), "backend": "hatchling.build"}, "requires-setuptools", None, ""),
         ({"imports_torch": None}, "requires-torch", "warning", "where a condition holds"),
         ({"files": ("setup.py",), "imports_torch": True}, "requires-torch", "error", "no pyproject.toml"),
-        ({"imports_torch": True}, "requires-torch", "error", "printf '%s\\n' '[build-system]' 'requires = ["),
-        ({"ninja": True, "requires": ("setuptools", "torch")}, "requires-ninja", "warning", "ninja"),
+        ({"imports_torch": True}, "requires-torch", "error", "printf '%s\\n' '' '[build-system]' 'requires = ["),
+        ({"ninja": True, "requires": ("setuptools", "torch")}, "requires-ninja", None, ""),  # the one on PATH stays
+        ({"modules": ("packaging",), "requires": ("setuptools",)}, "requires-module", "error", "add packaging to"),
+        ({"modules": ("packaging",), "requires": ("setuptools", "packaging")}, "requires-module", None, ""),
+        ({"modules": ("packaging",), "imports_torch": True, "requires": ()}, "requires-torch", "error", '"packaging"'),
+        ({"imports_torch": True, "requires": (), "dynamic": True}, "requires-torch", None, ""),
+        ({"imports_torch": True, "requires": ("torch; sys_platform == 'win32'",)}, "requires-torch", "error", "torch"),
+        ({"collisions": (("a.cpp", "a.cpp"),)}, "sources-twice", "error", "a.cpp is among the sources"),
+        ({"needs_torch": LOOKS, "backend": "scikit_build_core.build"}, "requires-torch", "error", "CMakeLists.txt:3"),
+        ({"needs_torch": LOOKS, "backend": "hatchling.build"}, "requires-torch", None, ""),
+        ({"architectures": (IN_CMAKE,), "needs_torch": LOOKS}, "architectures-gpu", "error", "TORCH_CUDA_ARCH_LIST="),
+        ({"dependencies": (Stated(text="torch~=2.4", file="a", line=1),)}, "torch-unpinned", "warning", "torch~=2.4"),
+        ({"dependencies": (Stated(text="torch~=2.4.1", file="a", line=1),)}, "torch-unpinned", None, ""),
+        ({"dependencies": (Stated(text="torch>=2.11,<2.12", file="a", line=1),)}, "torch-unpinned", None, ""),
+        ({"dependencies": (Stated(text="torch; os_name == 'nt'", file="a", line=1),)}, "torch-unpinned", None, ""),
         ({"imports_torch": True, "requires": ("setuptools", "torch")}, "requires-ninja", None, ""),
         ({"requires": ("setuptools", "torch>=2.4")}, "isolation-torch", "warning", "torch==2.11.0"),
         ({"requires": ("setuptools", "torch==2.11.0")}, "isolation-torch", None, ""),
@@ -388,6 +403,35 @@ def test_projects(
     assert (found[check].severity if check in found else None) == severity
     if severity is not None:
         assert words in f"{found[check].so} {found[check].will} {found[check].mend}"
+
+
+def test_ninja_is_required_where_none_is_on_path(judged: Callable[..., dict[str, Finding]]) -> None:
+    found = judged(project=replace(PROJECT, ninja=True, requires=("setuptools", "torch")), ninja=None)
+    assert found["requires-ninja"].severity == "warning"
+
+
+def test_a_setup_py_of_a_newer_python_is_left_out(judged: Callable[..., dict[str, Finding]]) -> None:
+    broken = replace(PROJECT, newer=True, broken=(("setup.py", "setup.py:3 is not Python: f-string", "it stops"),))
+    same = judged(project=broken, env={"python": Python(version=f"3.{sys.version_info.minor}.0")})
+    assert same["project-unreadable"].severity == "error"
+    newer = judged(project=broken, env={"python": Python(version=f"3.{sys.version_info.minor + 1}.0")})
+    assert "setup.py:3" in newer["project-unread"].so
+    assert "project-unreadable" not in newer
+
+
+def test_an_own_list_of_targets_counts_while_none_is_stated(judged: Callable[..., dict[str, Finding]]) -> None:
+    old = Architectures(text="TORCH_CUDA_ARCH_LIST=6.0", file="setup.py", line=4, sass=("60",), default=True)
+    project = replace(PROJECT, architectures=(old,))
+    without = judged(project=project, toolkits={"arch_list": None})
+    assert without["architectures-toolkit"].severity == "error"
+    assert "architectures-toolkit" not in judged(project=project, toolkits={"arch_list": "9.0"})
+
+
+def test_the_standard_of_the_torch_that_the_build_requires_counts(judged: Callable[..., dict[str, Finding]]) -> None:
+    pinned = replace(PINNED, text="-std=c++14", value=14)
+    project = replace(PROJECT, standards=(pinned,), requires=("setuptools", "torch==2.11.0", "ninja"))
+    found = judged(project=project, torch=None, env={"torch": None})
+    assert "torch 2.11, which the build requires, needs C++17" in found["standard-pinned"].so
 
 
 def test_a_pin_that_the_torch_here_refuses_is_in_the_way(judged: Callable[..., dict[str, Finding]]) -> None:

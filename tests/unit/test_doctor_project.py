@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -285,12 +286,37 @@ def test_cmakes_branches_and_variables(tmp_path: Path) -> None:
     found = made(tmp_path, CMakeLists_dot_txt=BRANCHES)
     assert [(one.value, one.line, one.sure) for one in found.standards] == [
         (23, 7, False),
-        (14, 9, False),
         (17, 12, True),
         (20, 18, True),
     ]
     (targets,) = found.architectures
     assert (targets.sass, targets.text) == (("80", "90"), "CUDA_ARCHITECTURES 80 90")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "set(A x)\n" + "".join(f"set(B{n} ${{A}}${{A}})\nset(A ${{B{n}}}${{B{n}}})\n" for n in range(60)),
+        "[[" * 200_000,
+        "#[[\n" * 200_000,
+        "#[=[\n" * 100_000 + 'set(A "' * 50_000,
+        "set(A [[" * 100_000,
+        "message(x)\n" * 90_000,
+        "if(" * 200_000,
+    ],
+    ids=["variables", "brackets", "comments", "quotes", "arguments", "lines", "nested"],
+)
+def test_cmake_of_any_shape_is_read_at_once(tmp_path: Path, text: str) -> None:
+    begun = time.process_time()
+    made(tmp_path, CMakeLists_dot_txt=text + "\nset(CMAKE_CXX_STANDARD 14)\n")
+    assert time.process_time() - begun < 5
+
+
+def test_a_command_of_cmake_over_several_lines(tmp_path: Path) -> None:
+    aside = "# set(CMAKE_CXX_STANDARD 11)\n#[[ set(CMAKE_CXX_STANDARD 11) ]]\n"
+    text = f"project(op)\n{aside}set(  # of torch\n  CMAKE_CXX_STANDARD\n  14)\n"
+    (found,) = made(tmp_path, CMakeLists_dot_txt=text).standards
+    assert (found.value, found.line) == (14, 4)
 
 
 @pytest.mark.parametrize(

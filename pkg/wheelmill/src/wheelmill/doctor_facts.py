@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 Answer = Literal["works", "fails", "hangs"]
 
+# Back ends that build by CMake.
+CMAKES = ("scikit_build_core", "py_build_cmake", "skbuild")
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Program:
@@ -184,23 +187,30 @@ class Standard(Stated):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Architectures(Stated):
-    """Hard-coded targets, as SM numbers; empty where the text names none that can be read. `variable` replaces it."""
+    """Hard-coded targets, as SM numbers; empty where the text names none that can be read. `variable` replaces it.
+
+    A `default` counts only while the environment states none.
+    """
 
     sass: tuple[str, ...] = ()
     ptx: tuple[str, ...] = ()
     variable: str = "TORCH_CUDA_ARCH_LIST"
+    default: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Project:
     """What a project's files say. `broken` are (file, what, what will happen), `unread` what was left out.
 
-    `collisions` are pairs of sources with one object, `guessed` whether they may be of different extensions.
-    `requires` is None without a build-system table. `unstable` is a source that includes torch's C++ API,
-    `stable` one that includes its stable library. `cuda` is whether something of it is compiled by nvcc, `certain`
-    whether torch's own build compiles it in any case, and `conditional` what decides it. `imports_torch` is None where
-    a condition decides whether setup.py does; `ninja` is whether torch's own build compiles, and uses ninja where
-    there is one.
+    `setup` is whether there is a setup.py, `newer` whether it is in no Python that this one reads. `imports_torch` is
+    None where a condition decides whether it does, `modules` are others that it surely imports. `certain` is whether
+    torch's own build compiles CUDA code in any case, `conditional` what decides it, `listed` whether setup.py asks for
+    TORCH_CUDA_ARCH_LIST, `ninja` whether torch's own build compiles, and uses ninja where there is one. `needs_torch`
+    is where CMake looks for torch, `cuda` whether something is compiled by nvcc.
+
+    `unstable` is a source that includes torch's C++ API, `stable` one that includes its stable library. `collisions`
+    are pairs of sources with one object, `guessed` whether they may be of different extensions. `requires` is None
+    without a build-system table, `dynamic` whether a back end of the project's own may add to it.
     """
 
     root: str
@@ -213,6 +223,11 @@ class Project:
     certain: bool = False
     ninja: bool = False
     conditional: str | None = None
+    listed: bool = False
+    needs_torch: Stated | None = None
+    modules: tuple[str, ...] = ()
+    newer: bool = False
+    dynamic: bool = False
     unstable: str | None = None
     stable: str | None = None
     backend: str | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import os
 import re
 import stat
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelmill import doctor_cmake, doctor_setup
-from wheelmill.doctor_facts import Project, Stated
+from wheelmill.doctor_facts import CMAKES, Project, Stated
 from wheelmill.project import COMPILED, NEVER, UNWANTED
 
 if TYPE_CHECKING:
@@ -38,7 +39,6 @@ HEADERS = (".h", ".hpp", ".cuh", ".hh")
 # Of torch's headers only these have a stable ABI.
 STABLE = re.compile(r"torch/(csrc/(stable|inductor/aoti_torch)|headeronly)/")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]((?:torch|ATen|c10)/[^>"\n]+)[>"]', re.MULTILINE)
-CMAKES = ("scikit_build_core", "py_build_cmake", "skbuild")
 
 
 @dataclass(slots=True)
@@ -51,6 +51,10 @@ class _Found:
     requires: tuple[str, ...] | None = None
     backend: str | None = None
     cuda: bool = False
+    needs_torch: Stated | None = None
+    newer: bool = False
+    dynamic: bool = False
+    fixed: bool = False
 
 
 def read(root: Path) -> Project:
@@ -61,17 +65,20 @@ def read(root: Path) -> Project:
     told = setup or doctor_setup.Setup()
     if "pyproject.toml" in names:
         _pyproject(root, found)
+    _setup_cfg(root, found)
     for name in names:
         if name.rpartition("/")[2] == "CMakeLists.txt" or name.endswith(".cmake"):
             content = _bytes(root, name, found)
             said = doctor_cmake.read(content.decode("utf-8", "replace"), name) if content is not None else None
             if said is not None:
                 found.cuda |= said.cuda
+                if said.torch is not None and found.needs_torch is None:
+                    found.needs_torch = Stated(text="find_package(Torch)", file=name, line=said.torch)
                 found.standards += said.standards
                 found.architectures += said.architectures
     sources = [name for name in names if name.endswith(COMPILED)]
     collide = [pair for one in told.extensions for pair in doctor_setup.collisions(one)]
-    guessed = told.computed and not collide
+    guessed = told.computed and not collide and len(told.extensions) == 1
     if guessed:
         collide = list(doctor_setup.collisions(sources))
     aside = setup is not None and not told.cmake and not (found.backend or "").startswith(CMAKES)
@@ -90,11 +97,16 @@ def read(root: Path) -> Project:
         ninja=told.builder and told.ninja,
         cuda=told.cuda or found.cuda or any(name.endswith(".cu") for name in sources),
         conditional=told.conditional,
+        listed=told.listed,
+        needs_torch=found.needs_torch,
+        modules=told.modules,
+        newer=found.newer,
+        dynamic=found.dynamic,
         unstable=unstable,
         stable=stable,
         backend=found.backend,
         requires=found.requires,
-        dependencies=(*found.dependencies, *told.install_requires),
+        dependencies=(*found.dependencies, *(() if found.fixed else told.install_requires)),
         standards=tuple(dict.fromkeys([*told.standards, *(replace(one, aside=aside) for one in found.standards)])),
         architectures=tuple(
             dict.fromkeys([*told.architectures, *(replace(one, aside=aside) for one in found.architectures)])
@@ -185,6 +197,7 @@ def _setup(root: Path, found: _Found) -> doctor_setup.Setup | None:
             return doctor_setup.read(content, "setup.py", root)
     except SyntaxError as error:
         what = f"setup.py:{error.lineno or 0} is not Python: {error.msg}"
+        found.newer = True
         found.broken.append(("setup.py", what, "every build stops with that SyntaxError"))
     except (ValueError, RecursionError, MemoryError) as error:
         what = f"setup.py is not Python that can be read: {error or type(error).__name__}"
@@ -208,6 +221,9 @@ def _pyproject(root: Path, found: _Found) -> None:
     if "build-system" in table:
         found.requires = _texts(build.get("requires"))
     found.backend = build["build-backend"] if isinstance(build.get("build-backend"), str) else None
+    found.dynamic = "backend-path" in build
+    stated = _table(table, "project")
+    found.fixed = "project" in table and "dependencies" not in _texts(stated.get("dynamic"))
     lines = content.decode("utf-8").splitlines()
     for text in _texts(_table(table, "project").get("dependencies")):
         line = next((number for number, one in enumerate(lines, 1) if text in one), 1)
@@ -215,6 +231,21 @@ def _pyproject(root: Path, found: _Found) -> None:
     dynamic = _table(_table(_table(_table(table, "tool"), "setuptools"), "dynamic"), "dependencies").get("file")
     for name in (dynamic,) if isinstance(dynamic, str) else _texts(dynamic):
         _listed(root, name, found)
+
+
+def _setup_cfg(root: Path, found: _Found) -> None:
+    """install_requires of setup.cfg, which setuptools reads beside setup.py."""
+    try:
+        text = (_head(root / "setup.cfg", SIZE) or b"").decode("utf-8", "replace")
+        parser = configparser.ConfigParser(interpolation=None)
+        parser.read_string(text)
+        wanted = parser.get("options", "install_requires", fallback="").splitlines()
+    except (OSError, configparser.Error):
+        return
+    lines = text.splitlines()
+    for one in filter(None, map(str.strip, wanted)):
+        line = next((number for number, whole in enumerate(lines, 1) if one in whole), 1)
+        found.dependencies.append(Stated(text=one, file="setup.cfg", line=line))
 
 
 def _listed(root: Path, name: str, found: _Found) -> None:

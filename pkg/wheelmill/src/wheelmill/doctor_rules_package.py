@@ -31,7 +31,7 @@ def package(case: Case) -> Iterator[Finding]:
     if one.version is None:
         yield found("package-absent", **words)
         return
-    torch, asked = case.torch, named(one.requires).get("torch")
+    torch, asked = case.torch, named(one.requires, case).get("torch")
     if torch is not None and asked is not None and not asked.specifier.contains(torch.version or "", prereleases=True):
         stated = {"version": one.version, "requirement": f"torch{asked.specifier}"}
         yield found("package-requires", **words, **stated, torch=torch.version, minor=torch.minor)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, TypeVar
 
+from packaging.markers import UndefinedComparison, UndefinedEnvironmentName
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import Version
 
 from wheelmill.doctor_case import oldest_and_newest, pin, public, runs
+from wheelmill.doctor_facts import CMAKES
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.doctor_setup import FORCE, LIST
 from wheelmill.names import listing
@@ -18,11 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Architectures, Project, Stated
+    from wheelmill.doctor_facts import Architectures, Program, Project, Stated
     from wheelmill.findings import Severity
     from wheelmill.which_env import Torch
 
 SETUPTOOLS = "setuptools.build_meta"
+MESON = ("mesonpy",)
 LINES = 6
 Said = TypeVar("Said", bound="Stated")
 
@@ -31,19 +36,26 @@ def project(case: Case) -> Iterator[Finding]:
     one = case.project
     if one is None:
         return
+    own = sys.version_info[:2]
+    python = case.machine.env.python
     for file, what, will in one.broken:
-        yield found("project-unreadable", what=what, will=will, file=file)
+        if one.newer and file == "setup.py" and python is not None and Version(python.minor).release > own:
+            yield found("project-unread", what=f"{what}, for Python {own[0]}.{own[1]}, in which the doctor runs")
+        else:
+            yield found("project-unreadable", what=what, will=will, file=file)
     for what in one.unread:
         yield found("project-unread", what=what)
     if not one.files:
         yield found("project-empty", root=one.root)
         return
-    if one.cuda and one.conditional and not case.machine.env.gpus:
+    asked = one.listed and one.conditional != FORCE and case.machine.toolkits.arch_list
+    if one.cuda and one.conditional and not case.machine.env.gpus and not asked:
         yield from _conditional(one.conditional, forced=case.machine.system.forced)
     for first, second in one.collisions:
         yield _collision(first, second, guessed=one.guessed)
     yield from _standards(case, one)
-    for together in _together(one.architectures, lambda each: each.variable):
+    stated = [each for each in one.architectures if not (each.default and case.machine.toolkits.arch_list)]
+    for together in _together(stated, lambda each: (each.variable, each.default)):
         yield from _architectures(case, together)
     yield from _requires(case, one)
     yield from _unpinned(case, one)
@@ -66,6 +78,8 @@ def _collision(first: str, second: str, *, guessed: bool) -> Finding:
     renamed = PurePosixPath(second)
     word = "cuda" if renamed.suffix == ".cu" else renamed.suffix.lstrip(".")
     what = "become, if they are of one extension," if guessed else "are sources of one extension and become"
+    if first == second:
+        return found("sources-twice", source=first)
     words = {"first": first, "second": second, "what": what, "object": str(renamed.with_suffix(".o"))}
     new = str(renamed.with_name(f"{renamed.stem}_{word}{renamed.suffix}"))
     return found("sources-collide", "warning" if guessed else None, **words, renamed=new)
@@ -103,7 +117,7 @@ def _order(target: str) -> tuple[bool, int, str]:
 
 def _standards(case: Case, one: Project) -> Iterator[Finding]:
     """Pinned standards, of a project that uses torch's C++ API: its headers are what needs one."""
-    if one.unstable is None and not one.setup:
+    if one.unstable is None and one.stable is None and one.imports_torch is False:
         return
     files, torch = case.machine.torch, case.torch
     minor, row = list(case.known.torch.items())[-1]
@@ -111,6 +125,10 @@ def _standards(case: Case, one: Project) -> Iterator[Finding]:
     demanded = (files.demanded or files.standard) if files is not None and torch is not None else None
     usual = files.standard if files is not None and torch is not None else None
     name = f"torch {torch.version}" if torch else f"torch {minor}"
+    required = None if torch else _required(case, one)
+    if required is not None:  # the torch that an isolated build takes
+        name = f"torch {required}, which the build requires,"
+        demanded = usual = case.known.torch[required].cxx
     for together in _together(one.standards, lambda each: (each.value, each.sure)):
         stated = together[0]
         low, needed = stated.value < (demanded or 0), usual or newest
@@ -129,13 +147,22 @@ def _standards(case: Case, one: Project) -> Iterator[Finding]:
             yield found("standard-ageing", **words, needed=newest, torch=f"torch {minor}")
 
 
+def _required(case: Case, one: Project) -> str | None:
+    """The one minor of torch that the build requires, where the table knows it."""
+    asked = named(one.requires or (), case).get("torch")
+    if asked is None or not asked.specifier:
+        return None
+    minors = [minor for minor in case.known.torch if asked.specifier.contains(f"{minor}.0")]
+    return minors[0] if len(minors) == 1 and _pinned(asked, case) else None
+
+
 def _architectures(case: Case, together: Sequence[Architectures]) -> Iterator[Finding]:
     """Of the targets that one file fixes: each flag names one, and another flag may serve the GPU."""
     first, row = together[0], case.toolkit
     words = {"where": _where(together), "text": _shown(together), "variable": first.variable}
     words["flags"] = first.text if len(together) == 1 else "these flags"
     words["command"] = f"export {LIST}='{case.best_list}'"
-    if first.variable != LIST:
+    if first.variable != LIST and case.project is not None and case.project.needs_torch is None:
         words["command"] = f"export CUDAARCHS='{';'.join(map(_of_cmake, case.best_list.split()))}'"
     milder: Severity | None = "info" if first.aside else None
     numbers = {one.name.replace(".", "") for one in row.sm} if row else frozenset()
@@ -152,7 +179,7 @@ def _architectures(case: Case, together: Sequence[Architectures]) -> Iterator[Fi
     lost = [gpu for gpu in gpus if not runs(gpu.capability or "", sass, ptx)]
     if lost:
         yield found("architectures-gpu", milder, **words, gpu=listing(map(str, lost)))
-    else:
+    elif not first.default:
         yield found("architectures-pinned", milder, **words)
 
 
@@ -162,37 +189,41 @@ def _of_cmake(target: str) -> str:
     return number if target.endswith("+PTX") else f"{number}-real"
 
 
-def named(texts: Iterable[str]) -> dict[str, Requirement]:
-    """Requirements by name; what is none is left out, and told by the back end."""
+def named(texts: Iterable[str], case: Case) -> dict[str, Requirement]:
+    """Requirements by name, of those that count here; what is none is left out, and told by the back end."""
     found_: dict[str, Requirement] = {}
+    minor = case.machine.env.python.minor if case.machine.env.python else None
+    here = {"python_version": minor, "python_full_version": f"{minor}.0"} if minor else None
     for text in texts:
         try:
             one = Requirement(text)
-        except InvalidRequirement:
+            if one.marker is None or one.marker.evaluate(here):
+                found_.setdefault(re.sub(r"[-_.]+", "-", one.name).lower(), one)
+        except (InvalidRequirement, UndefinedComparison, UndefinedEnvironmentName):
             continue
-        found_.setdefault(re.sub(r"[-_.]+", "-", one.name).lower(), one)
     return found_
 
 
 def _requires(case: Case, one: Project) -> Iterator[Finding]:
     file = "pyproject.toml"
     words = {**case.words, "root": shlex.quote(one.root)}
-    given = named(one.requires or ())
-    if one.setup and one.imports_torch is not False and "torch" not in given:
-        why, change = f"{file} does not require it for the build", f'add "torch{pin(case)}" to build-system.requires'
-        if one.requires is None:
-            why = f"{file} has no build-system table" if file in one.files else f"there is no {file} to require it"
-            table = f"""'[build-system]' 'requires = ["setuptools", "torch{pin(case)}", "ninja"]'"""
-            change = f"printf '%s\\n' {table} >> {shlex.quote(f'{one.root}/{file}')}"
-        when = "" if one.imports_torch else ", where a condition holds"
+    given = named(one.requires or (), case)
+    missing = [name for name in one.modules if re.sub("_", "-", name).lower() not in given]
+    if one.setup and one.imports_torch is not False and "torch" not in given and not one.dynamic:
         severity: Severity | None = None if one.imports_torch else "warning"
-        yield found("requires-torch", severity, **words, when=when, file=why, change=change)
+        who = "setup.py imports torch" + ("" if one.imports_torch else ", where a condition holds")
+        yield _torch_required(case, one, who, [f"torch{pin(case)}", "ninja", *missing], severity)
+    elif one.needs_torch and (one.backend or "").startswith(CMAKES) and "torch" not in given and not one.dynamic:
+        who = f"{one.needs_torch.file}:{one.needs_torch.line} looks for torch"
+        yield _torch_required(case, one, who, [f"torch{pin(case)}"], None if one.needs_torch.sure else "warning")
+    elif missing and one.setup and not one.dynamic:
+        yield found("requires-module", **words, file=file, modules=listing(missing))
     if one.requires is not None and "setuptools" not in given and (one.backend or SETUPTOOLS).startswith("setuptools"):
         yield found("requires-setuptools", file=file, backend=one.backend or f"{SETUPTOOLS}, for it names none")
-    if one.ninja and "torch" in given and "ninja" not in given:
+    if one.ninja and "torch" in given and "ninja" not in given and not _works(case.machine.ninja):
         yield found("requires-ninja", file=file)
     asked, torch = given.get("torch"), case.torch
-    if asked is not None and torch is not None and one.unstable is not None and _other(asked, torch):
+    if asked is not None and torch is not None and one.unstable is not None and _other(asked, torch, case):
         change = f"pin torch=={public(torch)} in build-system.requires"
         if not asked.specifier.contains(torch.version or "", prereleases=True):
             change = f"install the torch that it asks for: {case.pip} '{asked}'"
@@ -200,23 +231,46 @@ def _requires(case: Case, one: Project) -> Iterator[Finding]:
         yield found("isolation-torch", **words, file=file, **extra)
 
 
-def _other(asked: Requirement, torch: Torch) -> bool:
+def _works(program: Program | None) -> bool:
+    return program is not None and program.answer == "works"
+
+
+def _torch_required(case: Case, one: Project, who: str, wanted: list[str], severity: Severity | None) -> Finding:
+    """That a build asks for torch, which pyproject.toml does not require for it."""
+    file, texts = "pyproject.toml", listing([f'"{text}"' for text in wanted if text != "ninja"])
+    why, change = f"{file} does not require it for the build", f"add {texts} to build-system.requires"
+    if one.requires is None:
+        why = f"{file} has no build-system table" if file in one.files else f"there is no {file} to require it"
+        table = ", ".join(f'"{text}"' for text in ("setuptools", *wanted))
+        lines = f"'' '[build-system]' 'requires = [{table}]'"
+        change = f"printf '%s\\n' {lines} >> {shlex.quote(f'{one.root}/{file}')}"
+    first = f"{case.pip} --no-build-isolation {shlex.quote(one.root)}, or " if case.torch else ""
+    return found("requires-torch", severity, who=who, file=why, change=first + change)
+
+
+def _other(asked: Requirement, torch: Torch, case: Case) -> bool:
     """Whether a build requirement of torch may bring another one than is installed."""
-    return not _pinned(asked) or not asked.specifier.contains(torch.version or "", prereleases=True)
+    return not _pinned(asked, case) or not asked.specifier.contains(torch.version or "", prereleases=True)
 
 
-def _pinned(one: Requirement) -> bool:
-    """Whether a requirement admits one minor of torch at most."""
-    operators = {spec.operator for spec in one.specifier}
-    return bool(operators & {"==", "===", "~="}) or one.url is not None
+def _pinned(one: Requirement, case: Case) -> bool:
+    """Whether a requirement admits one minor of torch at most, of those there are and will be."""
+    newest = Version(list(case.known.torch)[-1]).release
+    later = [f"{newest[0]}.{newest[1] + more}" for more in range(1, 4)] + [f"{newest[0] + 1}.0"]
+    admitted = {minor for minor in (*case.known.torch, *later) if any(map(one.specifier.contains, _patches(minor)))}
+    return one.url is not None or len(admitted) <= 1
+
+
+def _patches(minor: str) -> list[str]:
+    return [f"{minor}.{patch}" for patch in range(3)]
 
 
 def _unpinned(case: Case, one: Project) -> Iterator[Finding]:
-    if one.unstable is None:
+    if one.unstable is None or not (one.setup or (one.backend or "").startswith(CMAKES + MESON)):
         return
     for stated in one.dependencies:
-        asked = named([stated.text]).get("torch")
-        if asked is not None and not _pinned(asked):
+        asked = named([stated.text], case).get("torch")
+        if asked is not None and not _pinned(asked, case):
             words = {"file": f"{stated.file}:{stated.line}", "requirement": stated.text, "source": one.unstable}
             both = f", where its build does not take {one.stable}, of the stable ABI," if one.stable else ""
             severity: Severity | None = "info" if one.stable else None

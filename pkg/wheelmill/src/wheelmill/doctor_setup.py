@@ -7,10 +7,10 @@ import contextlib
 import itertools
 import os
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from wheelmill.doctor_branches import here, imports
+from wheelmill.doctor_branches import here, imports, named
 from wheelmill.doctor_facts import Architectures, Standard, Stated
 from wheelmill.project import COMPILED
 
@@ -29,7 +29,18 @@ LIST = "TORCH_CUDA_ARCH_LIST"
 # What a condition on a GPU decides where it decides the build: sources, an extension, or that the build stops.
 DECIDES = re.compile(r"(?i)extension|sources|\.cuh?\b|with_cuda|\braise\b|\bexit\(")
 OF_TORCH = frozenset({"CUDAExtension", "CppExtension"})
+# Calls whose texts are for people, or are looked for; `replace` and `remove` name what is not to be.
+WORDS = frozenset(
+    {
+        *("print", "warn", "warning", "info", "debug", "error", "critical", "exception", "log", "add_argument"),
+        *("replace", "remove", "removeprefix", "removesuffix", "index", "startswith", "endswith", "find", "count"),
+        *("compile", "search", "match", "fullmatch", "discard", "strip", "exit", "split", "has_flag"),
+    }
+)
+FOR_PEOPLE = frozenset({"help", "description", "long_description", "epilog", "message", "classifiers", "metavar"})
 GLOBBED = 2000
+# What a setup.py may import that an isolated build has only where it is required.
+MODULES = ("packaging", "pybind11", "numpy", "psutil", "Cython")
 
 
 @dataclass(slots=True)
@@ -39,7 +50,9 @@ class Setup:
     `imports_torch` is True, or None where a condition decides it. `conditional` is what decides whether CUDA code is
     built: FORCE_CUDA, or torch.cuda.is_available(). `builder` is whether torch's own build_ext compiles, `ninja`
     whether that may use ninja, `certain` whether it surely compiles CUDA code for targets that
-    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called.
+    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called. `guards` are
+    the nodes under a condition that asks for TORCH_CUDA_ARCH_LIST, `listed` whether anything does, `modules` of
+    MODULES those that are surely imported.
     """
 
     imports_torch: bool | None = False
@@ -55,6 +68,9 @@ class Setup:
     standards: list[Standard] = field(default_factory=list)
     architectures: list[Architectures] = field(default_factory=list)
     install_requires: list[Stated] = field(default_factory=list)
+    guards: set[int] = field(default_factory=set)
+    listed: bool = False
+    modules: tuple[str, ...] = ()
 
 
 def standard(text: str) -> int | None:
@@ -75,30 +91,33 @@ def targets(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def read(source: bytes, name: str, root: Path) -> Setup:
     """The facts of a setup.py. Raises SyntaxError or ValueError where Python itself would not take it."""
     tree = ast.parse(source, name)
-    told = Setup(cmake=bool(re.search(rb"(?i)cmake|skbuild", source)))
-    told.imports_torch = imports(tree.body, "torch") or (None if imports(tree.body, "torch", sure=False) else False)
-    values = {
-        target.id: node.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    }
-    strange = _strange(tree)
-    groups: dict[int, list[Standard]] = {}
-    for node, group in here(tree):
-        if id(node) in strange:
+    told = Setup(cmake=bool(re.search(r"(?i)cmake|skbuild", ast.unparse(tree))))
+    told.imports_torch = imports(tree, "torch")
+    told.modules = tuple(one for one in MODULES if imports(tree, one))
+    told.listed = LIST.encode() in source
+    values = _values(tree)
+    aside = _strange(tree) | _words(tree)
+    choices = _choices(tree)
+    groups: dict[object, list[Standard]] = {}
+    for node, outer in here(tree):
+        if id(node) in aside:
+            if isinstance(node, ast.Constant) and node.value == FORCE:
+                told.conditional = FORCE
             continue
+        group = choices.get(id(node), outer)
         match node:
             case ast.Call():
                 _call(node, told, root, name, values)
-                told.certain |= group is None and _named(node.func) == "CUDAExtension"
+                told.certain |= group is None and named(node.func) == "CUDAExtension"
+            case ast.JoinedStr():
+                text = _joined(node, values)
+                groups.setdefault(group, []).extend(_text(text, name, node.lineno, told, sure=group is None))
             case ast.Constant(value=str(text)):
-                groups.setdefault(group or 0, []).extend(_text(text, name, node.lineno, told, sure=group is None))
+                groups.setdefault(group, []).extend(_text(text, name, node.lineno, told, sure=group is None))
             case ast.If() | ast.IfExp() | ast.Assign() | ast.Return():
                 _condition(node, told)
         _builder(node, told)
-        _list(node, name, told)
+        _list(node, name, told, sure=group is None)
     # With a flag that names a target, torch looks for none itself.
     told.certain &= not told.flagged
     for stated in groups.values():
@@ -106,7 +125,17 @@ def read(source: bytes, name: str, root: Path) -> Setup:
         newest = max((one.value for one in stated), default=0)
         told.standards += [one for one in stated if one.sure or one.value == newest]
     told.standards.sort(key=lambda one: one.line)
+    if told.conditional == FORCE and any(_sets(node, FORCE) for node in ast.walk(tree)):
+        told.conditional = None
     return told
+
+
+def _sets(node: ast.AST, variable: str) -> bool:
+    """Whether a statement sets a variable of the environment."""
+    match node:
+        case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=key))]):
+            return bool(key == variable)
+    return False
 
 
 def _builder(node: ast.AST, told: Setup) -> None:
@@ -120,8 +149,79 @@ def _builder(node: ast.AST, told: Setup) -> None:
             told.ninja = False
 
 
-def _named(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+@dataclass(slots=True)
+class _Name:
+    """What a name is given anywhere, and what is added to it."""
+
+    given: list[ast.expr] = field(default_factory=list)
+    added: list[ast.expr] = field(default_factory=list)
+
+
+def _values(tree: ast.Module) -> dict[str, _Name]:
+    found: dict[str, _Name] = {}
+    for node in ast.walk(tree):
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    if isinstance(target, ast.Name):
+                        found.setdefault(target.id, _Name()).given.append(value)
+            case ast.AugAssign(target=ast.Name(id=identifier), value=value):
+                found.setdefault(identifier, _Name()).added.append(value)
+            case ast.Call(func=ast.Attribute(value=ast.Name(id=identifier), attr="append" | "extend"), args=[value]):
+                found.setdefault(identifier, _Name()).added.append(value)
+    return found
+
+
+def _joined(node: ast.JoinedStr, values: dict[str, _Name]) -> str:
+    """A text with the names put in that are given one text or number; empty where there are others."""
+    parts = []
+    for one in node.values:
+        value = one.value if isinstance(one, ast.FormattedValue) else one
+        if isinstance(value, ast.Name):
+            known = values.get(value.id, _Name())
+            value = known.given[0] if len(known.given) == 1 and not known.added else value
+        if not isinstance(value, ast.Constant):
+            return ""
+        parts.append(str(value.value))
+    return "".join(parts)
+
+
+def _words(tree: ast.Module) -> frozenset[int]:
+    """Texts that are no flags: for people, or compared with, looked for, or taken out."""
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        parts: list[ast.AST] = []
+        match node:
+            case ast.Compare() | ast.Raise() | ast.Assert() | ast.Expr(value=ast.Constant()):
+                parts = [node]
+            case ast.Call(func=function, args=[first, *_]) if named(function) in {"replace", "sub"}:
+                parts = [first]
+            case ast.Call(func=function, args=args) if named(function) in WORDS:
+                parts = [*args]
+            case ast.keyword(arg=str(name), value=value) if name in FOR_PEOPLE:
+                parts = [value]
+        found |= {id(one) for part in parts for one in ast.walk(part)}
+    return frozenset(found)
+
+
+def _choices(tree: ast.Module) -> dict[int, object]:
+    """Standards of which one counts at a time: those that one name is given, or one function returns."""
+    groups: dict[object, list[ast.Constant]] = {}
+    for name, values in _values(tree).items():
+        if len(values.given) > 1:
+            groups[name] = [one for value in values.given for one in _pinning(value)]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value]
+            if len(returned) > 1:
+                groups[id(node)] = [one for value in returned for one in _pinning(value)]
+    return {id(one): group for group, texts in groups.items() if len(texts) > 1 for one in texts}
+
+
+def _pinning(value: ast.expr) -> Iterator[ast.Constant]:
+    for one in ast.walk(value):
+        if isinstance(one, ast.Constant) and isinstance(one.value, str) and STANDARD.search(one.value):
+            yield one
 
 
 def _strange(tree: ast.Module) -> frozenset[int]:
@@ -138,12 +238,12 @@ def _strange(tree: ast.Module) -> frozenset[int]:
     }
     assigned = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and any(_named(base) in plain for base in node.bases):
+        if isinstance(node, ast.ClassDef) and any(named(base) in plain for base in node.bases):
             plain.add(node.name)
     plain -= assigned
-    if not any(_named(call.func) in OF_TORCH for call in calls):
+    if not any(named(call.func) in OF_TORCH for call in calls):
         return frozenset()
-    theirs = [call for call in calls if _named(call.func) in plain]
+    theirs = [call for call in calls if named(call.func) in plain]
     inside = {id(one) for call in theirs for one in ast.walk(call)}
     loads = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
     only = {one.id for one in loads if id(one) in inside} - {one.id for one in loads if id(one) not in inside}
@@ -158,22 +258,35 @@ def _condition(node: ast.If | ast.IfExp | ast.Assign | ast.Return, told: Setup) 
     if isinstance(node, (ast.If, ast.IfExp)):
         asked: ast.AST | None = node.test
         branches = [*node.body, *node.orelse] if isinstance(node, ast.If) else [node.body, node.orelse]
-        if not any(DECIDES.search(ast.unparse(one)) for one in branches):
+        if not any(DECIDES.search(ast.unparse(one)) for one in branches if not _says(one)):
             return
     else:
         asked = node.value
     for one in ast.walk(asked) if asked is not None else ():
-        if isinstance(one, ast.Attribute) and one.attr == "is_available" and _named(one.value) == "cuda":
+        if isinstance(one, ast.Attribute) and one.attr == "is_available" and named(one.value) == "cuda":
             told.conditional = told.conditional or SEEN
 
 
-def _list(node: ast.AST, name: str, told: Setup) -> None:
-    """A TORCH_CUDA_ARCH_LIST that is set in the environment; an empty one is no pin."""
+def _says(node: ast.AST) -> bool:
+    """Whether a statement only says something to people."""
+    said = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and named(node.value.func)
+    return said in WORDS and said != "exit"
+
+
+def _list(node: ast.AST, name: str, told: Setup, *, sure: bool) -> None:
+    """A TORCH_CUDA_ARCH_LIST that is set in the environment, or a default for it; an empty one is no pin."""
     match node:
-        case ast.Assign(
-            targets=[ast.Subscript(slice=ast.Constant(value=key))], value=ast.Constant(value=str(text))
-        ) if key == LIST and text.strip():
-            told.architectures.append(listed(text, name, node.lineno))
+        case ast.If() if LIST in ast.unparse(node.test):
+            told.guards |= {id(one) for one in ast.walk(node)}
+        case ast.Call(func=function, args=[ast.Constant(value=key), ast.Constant(value=str(text))]) if key == LIST:
+            if named(function) == "setdefault" and text.strip():
+                told.architectures.append(replace(listed(text, name, node.lineno), sure=sure, default=True))
+        case ast.Assign(targets=[ast.Subscript(slice=ast.Constant(value=key))], value=value) if key == LIST:
+            default = id(node) in told.guards or LIST in ast.unparse(value)
+            for one in ast.walk(value):
+                if isinstance(one, ast.Constant) and isinstance(one.value, str) and re.match(r"\d+\.\d", one.value):
+                    stated = listed(one.value, name, node.lineno)
+                    told.architectures.append(replace(stated, sure=sure or default, default=default))
 
 
 def listed(text: str, file: str, line: int) -> Architectures:
@@ -201,49 +314,77 @@ def _text(text: str, name: str, line: int, told: Setup, *, sure: bool) -> Iterat
         told.architectures.append(Architectures(text=text[:200], file=name, line=line, sure=sure, sass=sass, ptx=ptx))
 
 
-def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, ast.expr]) -> None:
-    function = _named(node.func)
+def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, _Name]) -> None:
+    function = named(node.func)
     told.cuda |= function == "CUDAExtension"
     keywords = {one.arg: one.value for one in node.keywords}
     if function.endswith("Extension") and function != "BuildExtension":
         stated = keywords.get("sources") or (node.args[1] if len(node.args) > 1 else None)
-        every = [*_sources(stated, root)]
-        sources = tuple(dict.fromkeys(one for one in every if one is not None))
+        every = [*_sources(stated, root, values)]
+        sources = tuple(one for one in every if one is not None)
         told.computed |= None in every
         told.extensions.append(sources)
         told.cuda |= any(one.endswith(".cu") for one in sources)
-    if function == "setup":
-        wanted = keywords.get("install_requires")
-        wanted = values.get(wanted.id) if isinstance(wanted, ast.Name) else wanted
-        for one in wanted.elts if isinstance(wanted, (ast.List, ast.Tuple)) else ():
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                told.install_requires.append(Stated(text=one.value, file=name, line=one.lineno))
+    if function in {"setup", "dict"}:
+        for text, line in _texts(keywords.get("install_requires"), values):
+            told.install_requires.append(Stated(text=text, file=name, line=line))
 
 
-def _sources(node: ast.expr | None, root: Path) -> Iterator[str | None]:
-    """The files of compiled code that an expression names, those of a glob's pattern too; None for what is computed."""
+def _texts(node: ast.expr | None, values: dict[str, _Name]) -> Iterator[tuple[str, int]]:
+    """(text, line) of each text in a list, also by a name, and in lists that are added."""
     match node:
+        case ast.Constant(value=str(text)):
+            yield text, node.lineno
+        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+            for one in parts:
+                yield from _texts(one, values)
+        case ast.BinOp(left=left, op=ast.Add(), right=right):
+            yield from _texts(left, values)
+            yield from _texts(right, values)
+        case ast.Name(id=identifier):
+            known = values.get(identifier, _Name())
+            for value in (*known.given, *known.added):
+                yield from _texts(value, {**values, identifier: _Name()})
+
+
+def _sources(node: ast.expr | None, root: Path, values: dict[str, _Name]) -> Iterator[str | None]:
+    """The files of compiled code that an expression names, those of a glob's pattern too; None for what is computed.
+
+    A name counts that is given a value once; of several values each may be for another case.
+    """
+    match node:
+        case ast.Name(id=identifier) if identifier in values:
+            known = values[identifier]
+            for one in (*known.given, *known.added) if len(known.given) == 1 else (None,):
+                yield from _sources(one, root, {**values, identifier: _Name()})
         case ast.Constant(value=str(text)):
             if text.endswith(COMPILED):
                 yield os.path.normpath(text)
-        case ast.List(elts=parts) | ast.Tuple(elts=parts):
+        case (
+            ast.List(elts=parts)
+            | ast.Tuple(elts=parts)
+            | ast.Call(func=ast.Name(id="sorted" | "list" | "str"), args=parts)
+        ):
             for one in parts:
-                yield from _sources(one, root)
+                yield from _sources(one, root, values)
         case ast.BinOp(left=left, op=ast.Add(), right=right) if not isinstance(left, ast.Constant):
-            yield from _sources(left, root)
-            yield from _sources(right, root)
-        case ast.Call(func=function, args=[one]) if _named(function) in {"sorted", "list", "str"}:
-            yield from _sources(one, root)
-        case ast.Call(func=function, args=parts) if _named(function) in {"join", "glob", "iglob"}:
-            texts = [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
-            if len(texts) != len(parts):
-                yield None
-            elif _named(function) == "join":
-                yield os.path.normpath("/".join(texts))
-            else:
-                yield from _globbed(texts[0] if texts else "", root)
+            for one in (left, right):
+                yield from _sources(one, root, values)
+        case ast.Call(func=function, args=parts) if named(function) in {"join", "glob", "iglob"}:
+            yield from _called(named(function), parts, root)
         case _:
             yield None
+
+
+def _called(function: str, parts: list[ast.expr], root: Path) -> Iterator[str | None]:
+    """What os.path.join or a glob makes of literal texts."""
+    texts = [one.value for one in parts if isinstance(one, ast.Constant) and isinstance(one.value, str)]
+    if len(texts) != len(parts):
+        yield None
+    elif function == "join":
+        yield os.path.normpath("/".join(texts))
+    else:
+        yield from _globbed(texts[0] if texts else "", root)
 
 
 def _globbed(pattern: str, root: Path) -> Iterator[str]:
@@ -254,10 +395,12 @@ def _globbed(pattern: str, root: Path) -> Iterator[str]:
 
 
 def collisions(sources: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of sources that setuptools and torch's BuildExtension give one object: the same path but for its suffix."""
+    """Pairs of sources that setuptools and torch's BuildExtension give one object: the same path but for its
+    suffix, or one source twice.
+    """
     first: dict[str, str] = {}
     for one in sources:
         stem = os.path.splitext(one)[0]  # noqa: PTH122
-        other = first.setdefault(stem, one)
-        if other != one:
-            yield other, one
+        if stem in first:
+            yield first[stem], one
+        first.setdefault(stem, one)
