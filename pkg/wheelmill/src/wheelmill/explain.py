@@ -8,9 +8,10 @@ from typing import IO, TYPE_CHECKING
 
 from wheelmill import explain_log
 from wheelmill.explain_mask import Masking
+from wheelmill.explain_past import got_over
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
 from wheelmill.explain_text import is_cut
-from wheelmill.explain_told import got_over, is_quoted
+from wheelmill.explain_told import is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
             if index not in seen:
                 seen.add(index)
                 hit = None if is_quoted(log.lines, index) else _at(rule.line, log, index)
-                if hit is not None:
+                if hit is not None and not all(is_quoted(log.lines, one) for one in hit.lines):
                     yield hit
 
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from wheelmill import explain_text, explain_told
+from wheelmill import explain_past, explain_text
 from wheelmill.errors import InputError
 
 if sys.version_info >= (3, 11):
@@ -148,7 +148,7 @@ class Log:
     @cached_property
     def overcome(self) -> int:
         """The last line whose error a later attempt got over."""
-        return explain_told.overcome(self.lines)
+        return explain_past.overcome(self.lines)
 
 
 class _Recoded:

@@ -1,6 +1,6 @@
-"""What a log tells of without suffering it: errors that are quoted, and those that a later attempt got over.
+"""What a log only shows: errors in source, documents, diffs, tests that passed, and sections of which nothing stops.
 
-Both are about lines where a rule found its words. Such a line proves nothing, though it may tell of a version.
+A line where a rule found its words proves nothing there, though it may tell of a version.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from wheelmill.explain_log import Line
 
@@ -21,15 +21,18 @@ QUOTED = re.compile(
     | ^[$>%]\ .*(?:\becho|\bprintf|\bgrep|\brg|--message|\s-m)\s+-?\S*['"]  # a command with words
     | ^[-+]\ *(?:\ {2}|\t|[#]|//)                                         # a line of a diff
     | ^(?:commit\ )?[0-9a-f]{7,40}\ (?:\([^)]*\)\ )?[A-Z][a-z]+\ \S+\ \S   # a log of commits
+    | ^(?=[0-9a-f]*[a-f])(?=[0-9a-f]*\d)[0-9a-f]{7,12}\ (?:\([^)]*\)\ )?[a-z][\w./-]*(?:\([^)]*\))?!?:?\ \S+\ \S
     | ^[-*•]\ +(?:Fix|Add|Change|Handle|Document|Remove|Improve|Support|Avoid|Resolve|Known)\w*\b
     | ^[-*•]\ +[^"“`\n]{0,60}["“`]                                        # an item of a document
     | ^[A-Z][A-Z_]{2,}\ =\ [\[({]?["']                                     # a constant of a program
     | ^[-*•]\ [^\n]*\((?:before|formerly|previously|was):
     | ^(?:If|When|Should)\b[^"“`\n]*["“`]                                 # advice
     | ^(?:[\w.-]+/)*[\w.-]+\.(?:md|rst|txt|html|adoc)[:-]\d+[:-](?!\d+:)   # what grep finds in a document,
+    | ^(?:[\w.-]+/)*[\w.-]+\.(?:md|rst|txt|html|adoc):\d+(?::\d+)?\        # or a linter
     | ^(?:[\w.-]+/)*[\w.-]+\.(?:pyi?|sh|toml|cfg|ya?ml|json|cmake|c|cc|cpp|cxx|cu|cuh|h|hpp)
         [:-]\d+[:-](?:\s{2}|[^\s\d])                                      # or in a source, with its indentation
     | ^>\s{3,}\S                                                          # pytest's failing line of source
+    | ^\s*E?\s*(?:Regex|Input|Expected\ regex|Actual\ message):\ ['"]     # what pytest.raises compared
     | "(?:evidence|expected|hints?|examples?|patterns?)":\ ?[\["]          # a report about errors
     | \bpytest\.raises\(|\bassertRaises|\bside_effect=|\bmatch=r?["']|\bcontaining\ ["'`]   # what a test expects
     | (?:^|\s)(?:PASSED|SKIPPED|XFAIL|XPASS)(?:\s|$)|^\s*SKIP(?:PED)?\b   # the name or reason of a test
@@ -37,37 +40,19 @@ QUOTED = re.compile(
     | ^--\                                                                # CMake's report of what it looked for
     """
 )
-RETRIED = re.compile(r"(?i:\bretry(?:ing)?\b|\battempt (?:\d|#)|\btrying again\b|\bsecond (?:try|attempt)\b)")
-DONE = re.compile(
-    r"Successfully (?:built|installed) |Installed \d+ package|(?i:\bsucceeded\b|\bsuccessful\b|build success|"
-    r"training (?:finished|complete)|^=* ?\d+ passed(?! *, *\d+ (?:failed|error)))"
-)
-TRACEBACK = "Traceback (most recent call last)"
+RAISED = re.compile(r"(?:\w+\.)*(?P<name>[A-Z]\w*)(?::|$)")
 FRAME = re.compile(r'File "[^"]+", line \d+|\S{1,300}:\d+: in \S+$')
 BLOCK = re.compile(r"^_{3,} \S.* _{3,}$")  # what pytest puts above a test's source
-DEEPEST = 60  # lines of a traceback that are looked through
-# A program that says it goes on without something, and what it then does or ends with that is another matter.
-HANDLED = re.compile(r"Warning:|\bWARN(?:ING)?\b|(?i:\bcaught\b|\bfall(?:s|ing)? ?back\b|\bhalving\b)")
-PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?)\b[ :=#]{0,3}\d+")
-RAISED = re.compile(r"(?:\w+\.)*(?P<name>[A-Z]\w*)(?::|$)")
-UNRELATED = {
-    *("KeyError", "IndexError", "FileNotFoundError", "ZeroDivisionError", "FloatingPointError", "JSONDecodeError"),
-    *(
-        "UnicodeDecodeError",
-        "StopIteration",
-        "OperationalError",
-        "HTTPError",
-        "ConnectionError",
-        "ConnectionRefusedError",
-    ),
-}
-FAILED = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|Traceback")
-COMPLAINT = re.compile(r"(?i)\b(?:error|fatal)\b")
-INSTALLED = re.compile(r"Successfully installed |Installed \d+ package")
-# Sections of which nothing stops: CMake's warnings, pytest's, and what a test printed whose own failure is another one.
+GIVEN = re.compile(r"[a-z_]\w* = ")  # and a test's arguments
+DEEPEST = 60  # lines that are looked through, for where a traceback, a section or a hunk begins
 CMAKE_WARNING = re.compile(r"CMake (?:Deprecation |Author )?Warning\b")
 SECTION = re.compile(r"(?:={3,}|-{3,}|_{3,}) (?P<name>\S.*?) (?:={3,}|-{3,}|_{3,})$")
 ASSERTED = re.compile(r"E\s+(?:AssertionError: )?(?:Tensor-likes are not close|Mismatched elements)")
+CARETS = re.compile(r"[\s|]*\^[~^]*\s*$")  # what a linter or a parser puts below a line of source
+HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+\d+|\s*- Snapshot\b")
+STARTED, ENDED = "[ RUN      ] ", ("[       OK ] ", "[  FAILED  ] ")  # googletest
+LOCALS = "─ locals ─"  # of rich
+UNITTEST = re.compile(r"\w+ \([\w.]+\) \.\.\. ")
 
 
 def is_quoted(lines: Sequence[Line], index: int) -> bool:
@@ -75,7 +60,7 @@ def is_quoted(lines: Sequence[Line], index: int) -> bool:
     line = lines[index]
     if any(QUOTED.search(text) for text in (line.said, line.bare)):
         return True
-    if _is_source(lines, index) or _is_aside(lines, index):
+    if any(shown(lines, index) for shown in (_is_source, _is_aside, _is_of_a_diff, _is_of_a_good_test)):
         return True
     said = line.bare.strip()
     return len(said) >= SHORTEST and any(
@@ -85,84 +70,59 @@ def is_quoted(lines: Sequence[Line], index: int) -> bool:
 
 
 def _is_source(lines: Sequence[Line], index: int) -> bool:
-    """Whether a line is the source that a traceback or pytest prints, not what was raised."""
+    """Whether a line is the source that a traceback, pytest or a linter prints, or a value that rich does."""
     said = lines[index].said
     above = lines[index - 1].said if index else ""
     frame = FRAME.search(above)
     if frame and said.startswith(above[: frame.start()] + "  ") and not RAISED.match(said.strip()):
         return True
+    below = lines[index + 1].said if index + 1 < len(lines) else ""
+    if not frame and said[:1].isspace() and CARETS.match(below) and 'File "' not in said:
+        return True
     at = index
-    while at > max(index - DEEPEST, 0) and lines[at].said.startswith(("    ", ">  ")):
+    while at > max(index - DEEPEST, 0) and (lines[at].said.startswith(("    ", ">  ")) or GIVEN.match(lines[at].said)):
         at -= 1
-    return at < index and not lines[index].text.startswith("E ") and bool(BLOCK.match(lines[at].said))
+    if at < index and not lines[index].text.startswith("E ") and BLOCK.match(lines[at].said):
+        return True
+    while at > max(index - DEEPEST, 0) and lines[at].text.startswith("│") and LOCALS not in lines[at].text:
+        at -= 1
+    return at < index and LOCALS in lines[at].text
 
 
 def _is_aside(lines: Sequence[Line], index: int) -> bool:
-    """Whether a line is within a section of which nothing stops."""
+    """Whether a line is within a section of which nothing stops: CMake's warnings, pytest's, what is run again, and
+    what a test printed whose own failure is another one.
+    """
     at = index
     while at > max(index - DEEPEST, 0) and lines[at].said.startswith("  "):
         at -= 1
     if at < index and CMAKE_WARNING.match(lines[at].said):
         return True
     above = lines[max(index - DEEPEST, 0) : index]
-    section = next((match["name"] for line in reversed(above) if (match := SECTION.match(line.said))), "")
-    if section.startswith("Captured "):
+    sections = [match["name"] for line in above if (match := SECTION.match(line.said))]
+    if sections and sections[-1].startswith("Captured "):
         return any(ASSERTED.match(line.text) for line in above)
-    return section == "warnings summary"
+    heads = [line.said.strip("= ") for line in above if line.said.startswith("===") and line.said.endswith("===")]
+    return bool(heads) and heads[-1] in {"warnings summary", "RERUNS"}
 
 
-def got_over(lines: Sequence[Line], index: int) -> bool:
-    """Whether what failed at a line kept the program from nothing."""
-    return _survived(lines, index) or _went_well(lines, index)
+def _is_of_a_diff(lines: Sequence[Line], index: int) -> bool:
+    """Whether a line is within a hunk of a diff, or a snapshot that a test compares."""
+    at = index
+    while (
+        at > max(index - DEEPEST, 0) and lines[at].said.startswith((" ", "+", "-")) and not HUNK.match(lines[at].said)
+    ):
+        at -= 1
+    return at < index and bool(HUNK.match(lines[at].said))
 
 
-def _went_well(lines: Sequence[Line], index: int) -> bool:
-    """Whether what a compiler complained of at a line kept nothing from being installed."""
-    if not COMPLAINT.search(lines[index].said):
-        return False
-    later = [line.said for line in lines[index + 1 :]]
-    return any(map(INSTALLED.match, later)) and not any(FAILED.search(said) or "Error" in said for said in later)
-
-
-def _survived(lines: Sequence[Line], index: int) -> bool:
-    """Whether a program says at a line that it goes on without what failed, and then fails of something else."""
-    if not any(HANDLED.search(lines[at].said) for at in _introduced(lines, index)):
-        return False
-    before, progressed = None, False
-    for line in lines[index + 1 :]:
-        start = line.said.find(TRACEBACK)
-        progressed |= bool(PROGRESS.search(line.said))
-        if start >= 0:
-            before = line.said[:start]
-        elif before is not None and line.said.startswith(before):
-            raised = RAISED.match(line.said, len(before))
-            if raised and (progressed or raised["name"] in UNRELATED):
-                return True
-    return False
-
-
-def _introduced(lines: Sequence[Line], index: int) -> Iterator[int]:
-    """The line, and what stands above its traceback or its text as the warning that it is of."""
-    yield index
-    for at in range(index - 1, max(index - ECHOED, 0) - 1, -1):
-        if lines[at].said.endswith("Warning:"):
-            yield at
-    for at in range(index - 1, max(index - DEEPEST, 0), -1):
-        if TRACEBACK in lines[at].said:
-            yield at - 1
-            return
-        if not lines[at].said.startswith("  "):
-            return
-
-
-def overcome(lines: Sequence[Line]) -> int:
-    """The last line, by its index, after which it was tried again and went well; -1 where there is none."""
-    found = retried = -1
-    for index, line in enumerate(lines):
-        if RETRIED.search(line.said):
-            retried = index
-        elif FAILED.search(line.said):
-            retried = -1
-        elif retried >= 0 and DONE.search(line.said):
-            found = retried
-    return found
+def _is_of_a_good_test(lines: Sequence[Line], index: int) -> bool:
+    """Whether a test printed a line and passed, as googletest or unittest tell."""
+    for line in reversed(lines[max(index - DEEPEST, 0) : index]):
+        if line.said.startswith(ENDED):
+            break
+        if line.said.startswith(STARTED):
+            name = line.said.removeprefix(STARTED)
+            end = next((one.said for one in lines[index:] if one.said.startswith(ENDED)), "")
+            return end.startswith(ENDED[0] + name)
+    return index + 1 < len(lines) and lines[index + 1].said == "ok" and bool(UNITTEST.match(lines[index].said))
