@@ -204,9 +204,9 @@ class Project:
 
     `setup` is whether there is a setup.py, `newer` whether it is in no Python that this one reads. `imports_torch` is
     None where a condition decides whether it does, `modules` are others that it surely imports. `certain` is whether
-    torch's own build compiles CUDA code in any case, `conditional` what decides it, `listed` whether setup.py asks for
-    TORCH_CUDA_ARCH_LIST, `ninja` whether torch's own build compiles, and uses ninja where there is one. `needs_torch`
-    is where CMake looks for torch, `cuda` whether something is compiled by nvcc.
+    torch's own build compiles CUDA code in any case, `conditional` what decides it, `listed` whether
+    TORCH_CUDA_ARCH_LIST does so too, `ninja` whether torch's own build compiles, and uses ninja where there is one.
+    `needs_torch` is where CMake looks for torch, `cuda` whether something is compiled by nvcc.
 
     `unstable` is a source that includes torch's C++ API, `stable` one that includes its stable library. `collisions`
     are pairs of sources with one object, `guessed` whether they may be of different extensions. `requires` is None

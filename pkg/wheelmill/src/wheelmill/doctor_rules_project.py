@@ -48,7 +48,7 @@ def project(case: Case) -> Iterator[Finding]:
     if not one.files:
         yield found("project-empty", root=one.root)
         return
-    asked = one.listed and one.conditional != FORCE and case.machine.toolkits.arch_list
+    asked = one.listed and case.machine.toolkits.arch_list
     if one.cuda and one.conditional and not case.machine.env.gpus and not asked:
         yield from _conditional(one.conditional, forced=case.machine.system.forced)
     for first, second in one.collisions:

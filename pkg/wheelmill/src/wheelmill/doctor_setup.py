@@ -50,9 +50,9 @@ class Setup:
     `imports_torch` is True, or None where a condition decides it. `conditional` is what decides whether CUDA code is
     built: FORCE_CUDA, or torch.cuda.is_available(). `builder` is whether torch's own build_ext compiles, `ninja`
     whether that may use ninja, `certain` whether it surely compiles CUDA code for targets that
-    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called. `guards` are
-    the nodes under a condition that asks for TORCH_CUDA_ARCH_LIST, `listed` whether anything does, `modules` of
-    MODULES those that are surely imported.
+    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called. `guards` are the nodes under
+    a condition that asks for TORCH_CUDA_ARCH_LIST, `listed` is whether the one that decides does, `modules` are those
+    of MODULES that are surely imported.
     """
 
     imports_torch: bool | None = False
@@ -94,7 +94,6 @@ def read(source: bytes, name: str, root: Path) -> Setup:
     told = Setup(cmake=bool(re.search(r"(?i)cmake|skbuild", ast.unparse(tree))))
     told.imports_torch = imports(tree, "torch")
     told.modules = tuple(one for one in MODULES if imports(tree, one))
-    told.listed = LIST.encode() in source
     values = _values(tree)
     aside = _strange(tree) | _words(tree)
     choices = _choices(tree)
@@ -127,6 +126,8 @@ def read(source: bytes, name: str, root: Path) -> Setup:
     told.standards.sort(key=lambda one: one.line)
     if told.conditional == FORCE and any(_sets(node, FORCE) for node in ast.walk(tree)):
         told.conditional = None
+    tests = [ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.BoolOp)]
+    told.listed = any(LIST in test and (told.conditional or "") in test for test in tests)
     return told
 
 

@@ -118,7 +118,7 @@ def _held(rule: Rule, log: Log, hit: _Hit) -> tuple[bool, list[int], dict[str, s
                 return None
             groups = {**other.groups, **groups}
             quoted += [index for index in other.lines if not is_quoted(log.lines, index)]
-    if _says(rule.unless, log.lines) or _says(rule.unless_near, log.lines[close.start : close.stop]):
+    if any(map(log.says, rule.unless)) or _says(rule.unless_near, log.lines[close.start : close.stop]):
         return None
     proven = [one for one in (_anywhere(pattern, log, None) for pattern in rule.proof) if one is not None]
     hints = [one for one in (_anywhere(pattern, log, None) for pattern in rule.hint) if one is not None]
@@ -182,8 +182,7 @@ def _covered(log: Log, window: range, between: str, match: re.Match[str]) -> lis
 def _anywhere(pattern: re.Pattern[str], log: Log, where: range | None) -> _Hit | None:
     """The first match in the log, or in the lines of `where`."""
     if where is not None:
-        part = explain_log.Log(log.lines[where.start : where.stop])
-        found = _anywhere(pattern, part, None)
+        found = _anywhere(pattern, log.part(where), None)
         return _Hit([index + where.start for index in found.lines], found.groups) if found else None
     if pattern not in log.matches:
         log.matches[pattern] = next(_matches(pattern, log), None)
@@ -202,7 +201,8 @@ def _matches(pattern: re.Pattern[str], log: Log) -> Iterator[tuple[list[int], di
 
 def _says(patterns: Sequence[re.Pattern[str]], lines: Sequence[Line]) -> bool:
     """Whether one of the patterns matches in these lines as they are."""
-    return bool(patterns) and any(pattern.search("\n".join(line.said for line in lines)) for pattern in patterns)
+    whole = "\n".join(line.said for line in lines) if patterns else ""
+    return any(pattern.search(whole) for pattern in patterns)
 
 
 def _groups(match: re.Match[str]) -> dict[str, str]:

@@ -128,6 +128,20 @@ class Log:
     def __init__(self, lines: Sequence[Line]) -> None:
         self.lines = lines
         self.matches: dict[re.Pattern[str], tuple[list[int], dict[str, str]] | None] = {}
+        self._said: dict[re.Pattern[str], bool] = {}
+        self._parts: dict[range, Log] = {}
+
+    def part(self, where: range) -> Log:
+        """Some of the lines, by their index, as a log."""
+        if where not in self._parts:
+            self._parts[where] = Log(self.lines[where.start : where.stop])
+        return self._parts[where]
+
+    def says(self, pattern: re.Pattern[str]) -> bool:
+        """Whether a pattern matches anywhere in the lines as they are."""
+        if pattern not in self._said:
+            self._said[pattern] = bool(pattern.search(self.plain.whole))
+        return self._said[pattern]
 
     @cached_property
     def plain(self) -> Text:
