@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from wheelmill import doctor_setup
+from wheelmill import doctor_names, doctor_setup
 from wheelmill.doctor_facts import Architectures, Standard
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def read(text: str, name: str) -> Said:
                 said.standards = [one for one in said.standards if not (one.sure and one.line == last.get(match[1]))]
                 last[match[1]] = number
             _standard(said, match[0], match[2], name, number, sure=sure)
-        for match in doctor_setup.STANDARD.finditer(plain):
+        for match in doctor_names.STANDARD.finditer(plain):
             _standard(said, match[0], match[1], name, number, sure=sure)
         said.architectures += _targets(plain, line, text, name, number, sure=sure)
         told = told or bool(TOLD.search(line))
@@ -154,7 +154,7 @@ def _targets(plain: str, line: str, text: str, name: str, number: int, *, sure: 
         ptx = tuple(one for one, kind in words if kind != "-real")
         shown, variable = match[0].strip()[:LONGEST], "CMAKE_CUDA_ARCHITECTURES"
         yield Architectures(text=shown, file=name, line=number, sure=sure, sass=sass, ptx=ptx, variable=variable)
-    elif doctor_setup.FLAG.search(plain) and doctor_setup.TARGET.search(plain):
+    elif doctor_names.FLAG.search(plain) and doctor_setup.TARGET.search(plain):
         sass, ptx = doctor_setup.targets(plain)
         shown = " ".join(one[0] for one in FLAGS.finditer(plain))[:LONGEST] or plain[:LONGEST]
         yield Architectures(text=shown, file=name, line=number, sure=sure, sass=sass, ptx=ptx)

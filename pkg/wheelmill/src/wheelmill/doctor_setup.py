@@ -12,33 +12,21 @@ from typing import TYPE_CHECKING
 
 from wheelmill.doctor_branches import here, imports, named
 from wheelmill.doctor_facts import Architectures, Standard, Stated
+from wheelmill.doctor_names import FLAG, GLOBBED, STANDARD, WORDS, Name, choices, flags, names, strange, words
 from wheelmill.project import COMPILED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-STANDARD = re.compile(r"-std=(?:c|gnu)\+\+(\w+)")
 VALUES = {"03": 3, "98": 3, "0x": 11, "1y": 14, "1z": 17, "2a": 20, "2b": 23, "2c": 26}
 TARGET = re.compile(r"(compute|sm|lto)_(\d{2,3}[af]?)(?!\d)")
-FLAG = re.compile(r"-?-(gencode|gpu-architecture|arch)\b|arch=(compute|sm)_|code=\[?(sm|compute|lto)_")
 CODE = re.compile(r"\bcode=[\"'\[]*((?:(?:compute|sm|lto)_\d{2,3}[af]?,?)+)")
 FORCE = "FORCE_CUDA"
 SEEN = "torch.cuda.is_available()"
 LIST = "TORCH_CUDA_ARCH_LIST"
 # What a condition on a GPU decides where it decides the build: sources, an extension, or that the build stops.
 DECIDES = re.compile(r"(?i)extension|sources|\.cuh?\b|with_cuda|\braise\b|\bexit\(")
-OF_TORCH = frozenset({"CUDAExtension", "CppExtension"})
-# Calls whose texts are for people, or are looked for; `replace` and `remove` name what is not to be.
-WORDS = frozenset(
-    {
-        *("print", "warn", "warning", "info", "debug", "error", "critical", "exception", "log", "add_argument"),
-        *("replace", "remove", "removeprefix", "removesuffix", "index", "startswith", "endswith", "find", "count"),
-        *("compile", "search", "match", "fullmatch", "discard", "strip", "exit", "split", "has_flag"),
-    }
-)
-FOR_PEOPLE = frozenset({"help", "description", "long_description", "epilog", "message", "classifiers", "metavar"})
-GLOBBED = 2000
 # What a setup.py may import that an isolated build has only where it is required.
 MODULES = ("packaging", "pybind11", "numpy", "psutil", "Cython")
 
@@ -50,9 +38,9 @@ class Setup:
     `imports_torch` is True, or None where a condition decides it. `conditional` is what decides whether CUDA code is
     built: FORCE_CUDA, or torch.cuda.is_available(). `builder` is whether torch's own build_ext compiles, `ninja`
     whether that may use ninja, `certain` whether it surely compiles CUDA code for targets that
-    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called. `guards` are the nodes under
-    a condition that asks for TORCH_CUDA_ARCH_LIST, `listed` is whether the one that decides does, `modules` are those
-    of MODULES that are surely imported.
+    torch finds, `flagged` whether some flag names targets, `cmake` whether CMake is called. `guards` are the nodes
+    under a condition that asks for TORCH_CUDA_ARCH_LIST, `listed` is whether the one that decides does, `modules` are
+    those of MODULES that are surely imported.
     """
 
     imports_torch: bool | None = False
@@ -94,25 +82,25 @@ def read(source: bytes, name: str, root: Path) -> Setup:
     told = Setup(cmake=bool(re.search(r"(?i)cmake|skbuild", ast.unparse(tree))))
     told.imports_torch = imports(tree, "torch")
     told.modules = tuple(one for one in MODULES if imports(tree, one))
-    values = _values(tree)
-    aside = _strange(tree) | _words(tree)
-    choices = _choices(tree)
+    values = names(tree)
+    aside = {*strange(tree), *words(tree)}
+    chosen = choices(tree)
     groups: dict[object, list[Standard]] = {}
     for node, outer in here(tree):
         if id(node) in aside:
             if isinstance(node, ast.Constant) and node.value == FORCE:
                 told.conditional = FORCE
             continue
-        group = choices.get(id(node), outer)
+        group = chosen.get(id(node), outer)
         match node:
             case ast.Call():
                 _call(node, told, root, name, values)
                 told.certain |= group is None and named(node.func) == "CUDAExtension"
-            case ast.JoinedStr():
-                text = _joined(node, values)
-                groups.setdefault(group, []).extend(_text(text, name, node.lineno, told, sure=group is None))
-            case ast.Constant(value=str(text)):
-                groups.setdefault(group, []).extend(_text(text, name, node.lineno, told, sure=group is None))
+            case ast.JoinedStr() | ast.List() | ast.Constant(value=str()):
+                texts = [*flags(node, values)]
+                aside |= {id(one) for one in ast.walk(node) if texts and isinstance(node, ast.JoinedStr)}
+                for text in texts:
+                    groups.setdefault(group, []).extend(_text(text, name, node.lineno, told, sure=group is None))
             case ast.If() | ast.IfExp() | ast.Assign() | ast.Return():
                 _condition(node, told)
         _builder(node, told)
@@ -148,110 +136,6 @@ def _builder(node: ast.AST, told: Setup) -> None:
             told.builder = True
         case ast.keyword(arg="use_ninja", value=ast.Constant(value=False)):
             told.ninja = False
-
-
-@dataclass(slots=True)
-class _Name:
-    """What a name is given anywhere, and what is added to it."""
-
-    given: list[ast.expr] = field(default_factory=list)
-    added: list[ast.expr] = field(default_factory=list)
-
-
-def _values(tree: ast.Module) -> dict[str, _Name]:
-    found: dict[str, _Name] = {}
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=targets, value=value):
-                for target in targets:
-                    if isinstance(target, ast.Name):
-                        found.setdefault(target.id, _Name()).given.append(value)
-            case ast.AugAssign(target=ast.Name(id=identifier), value=value):
-                found.setdefault(identifier, _Name()).added.append(value)
-            case ast.Call(func=ast.Attribute(value=ast.Name(id=identifier), attr="append" | "extend"), args=[value]):
-                found.setdefault(identifier, _Name()).added.append(value)
-    return found
-
-
-def _joined(node: ast.JoinedStr, values: dict[str, _Name]) -> str:
-    """A text with the names put in that are given one text or number; empty where there are others."""
-    parts = []
-    for one in node.values:
-        value = one.value if isinstance(one, ast.FormattedValue) else one
-        if isinstance(value, ast.Name):
-            known = values.get(value.id, _Name())
-            value = known.given[0] if len(known.given) == 1 and not known.added else value
-        if not isinstance(value, ast.Constant):
-            return ""
-        parts.append(str(value.value))
-    return "".join(parts)
-
-
-def _words(tree: ast.Module) -> frozenset[int]:
-    """Texts that are no flags: for people, or compared with, looked for, or taken out."""
-    found: set[int] = set()
-    for node in ast.walk(tree):
-        parts: list[ast.AST] = []
-        match node:
-            case ast.Compare() | ast.Raise() | ast.Assert() | ast.Expr(value=ast.Constant()):
-                parts = [node]
-            case ast.Call(func=function, args=[first, *_]) if named(function) in {"replace", "sub"}:
-                parts = [first]
-            case ast.Call(func=function, args=args) if named(function) in WORDS:
-                parts = [*args]
-            case ast.keyword(arg=str(name), value=value) if name in FOR_PEOPLE:
-                parts = [value]
-        found |= {id(one) for part in parts for one in ast.walk(part)}
-    return frozenset(found)
-
-
-def _choices(tree: ast.Module) -> dict[int, object]:
-    """Standards of which one counts at a time: those that one name is given, or one function returns."""
-    groups: dict[object, list[ast.Constant]] = {}
-    for name, values in _values(tree).items():
-        if len(values.given) > 1:
-            groups[name] = [one for value in values.given for one in _pinning(value)]
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            returned = [one.value for one in ast.walk(node) if isinstance(one, ast.Return) and one.value]
-            if len(returned) > 1:
-                groups[id(node)] = [one for value in returned for one in _pinning(value)]
-    return {id(one): group for group, texts in groups.items() if len(texts) > 1 for one in texts}
-
-
-def _pinning(value: ast.expr) -> Iterator[ast.Constant]:
-    for one in ast.walk(value):
-        if isinstance(one, ast.Constant) and isinstance(one.value, str) and STANDARD.search(one.value):
-            yield one
-
-
-def _strange(tree: ast.Module) -> frozenset[int]:
-    """What is of setuptools' own extensions alone, beside which there are torch's: their calls, and the values of the
-    names that only these use.
-    """
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    plain = {
-        one.asname or one.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(("setuptools", "distutils"))
-        for one in node.names
-        if one.name == "Extension"
-    }
-    assigned = {one.id for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef) and any(named(base) in plain for base in node.bases):
-            plain.add(node.name)
-    plain -= assigned
-    if not any(named(call.func) in OF_TORCH for call in calls):
-        return frozenset()
-    theirs = [call for call in calls if named(call.func) in plain]
-    inside = {id(one) for call in theirs for one in ast.walk(call)}
-    loads = [one for one in ast.walk(tree) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)]
-    only = {one.id for one in loads if id(one) in inside} - {one.id for one in loads if id(one) not in inside}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and any(isinstance(one, ast.Name) and one.id in only for one in node.targets):
-            inside |= {id(one) for one in ast.walk(node.value)}
-    return frozenset(inside)
 
 
 def _condition(node: ast.If | ast.IfExp | ast.Assign | ast.Return, told: Setup) -> None:
@@ -315,7 +199,7 @@ def _text(text: str, name: str, line: int, told: Setup, *, sure: bool) -> Iterat
         told.architectures.append(Architectures(text=text[:200], file=name, line=line, sure=sure, sass=sass, ptx=ptx))
 
 
-def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, _Name]) -> None:
+def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, Name]) -> None:
     function = named(node.func)
     told.cuda |= function == "CUDAExtension"
     keywords = {one.arg: one.value for one in node.keywords}
@@ -331,7 +215,7 @@ def _call(node: ast.Call, told: Setup, root: Path, name: str, values: dict[str, 
             told.install_requires.append(Stated(text=text, file=name, line=line))
 
 
-def _texts(node: ast.expr | None, values: dict[str, _Name]) -> Iterator[tuple[str, int]]:
+def _texts(node: ast.expr | None, values: dict[str, Name]) -> Iterator[tuple[str, int]]:
     """(text, line) of each text in a list, also by a name, and in lists that are added."""
     match node:
         case ast.Constant(value=str(text)):
@@ -343,12 +227,12 @@ def _texts(node: ast.expr | None, values: dict[str, _Name]) -> Iterator[tuple[st
             yield from _texts(left, values)
             yield from _texts(right, values)
         case ast.Name(id=identifier):
-            known = values.get(identifier, _Name())
+            known = values.get(identifier, Name())
             for value in (*known.given, *known.added):
-                yield from _texts(value, {**values, identifier: _Name()})
+                yield from _texts(value, {**values, identifier: Name()})
 
 
-def _sources(node: ast.expr | None, root: Path, values: dict[str, _Name]) -> Iterator[str | None]:
+def _sources(node: ast.expr | None, root: Path, values: dict[str, Name]) -> Iterator[str | None]:
     """The files of compiled code that an expression names, those of a glob's pattern too; None for what is computed.
 
     A name counts that is given a value once; of several values each may be for another case.
@@ -357,7 +241,7 @@ def _sources(node: ast.expr | None, root: Path, values: dict[str, _Name]) -> Ite
         case ast.Name(id=identifier) if identifier in values:
             known = values[identifier]
             for one in (*known.given, *known.added) if len(known.given) == 1 else (None,):
-                yield from _sources(one, root, {**values, identifier: _Name()})
+                yield from _sources(one, root, {**values, identifier: Name()})
         case ast.Constant(value=str(text)):
             if text.endswith(COMPILED):
                 yield os.path.normpath(text)
