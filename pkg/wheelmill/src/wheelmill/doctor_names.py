@@ -39,6 +39,7 @@ class Name:
 
 
 def names(tree: ast.Module) -> dict[str, Name]:
+    """What each name of a setup.py is given, by its name."""
     found: dict[str, Name] = {}
     for node in ast.walk(tree):
         match node:
