@@ -117,7 +117,7 @@ def _order(target: str) -> tuple[bool, int, str]:
 
 def _standards(case: Case, one: Project) -> Iterator[Finding]:
     """Pinned standards, of a project that uses torch's C++ API: its headers are what needs one."""
-    if one.unstable is None and one.stable is None and one.imports_torch is False:
+    if one.unstable is None and one.imports_torch is False:
         return
     files, torch = case.machine.torch, case.torch
     minor, row = list(case.known.torch.items())[-1]
