@@ -224,6 +224,35 @@ def test_an_error_that_is_quoted_is_no_cause(line: str) -> None:
     assert rule_of(f"{line.format(said)}\n{between}{said}\n".encode()) == "oom-compiler"
 
 
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "#12 83.02 ",
+        "83.02 ",
+        "[rank3]: ",
+        "[build] ",
+        "node03: ",
+        "stderr: ",
+        "(EngineCore_0 pid=4141) ",
+        "2024-11-20 02:11:14 | INFO | ",
+        "Apr 02 06:15:41 gpubox runner[3311]: ",
+        "ERROR 12-16 04:18:44 engine.py:366] ",
+    ],
+)
+def test_a_message_over_two_lines_behind_what_a_stream_puts_before_each(prefix: str) -> None:
+    lines = [
+        "Building wheel for ext",
+        "Traceback (most recent call last):",
+        '  File "/tmp/pip-build-env-k2v7/overlay/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 412',
+        "    raise RuntimeError(CUDA_MISMATCH_MESSAGE)",
+        "RuntimeError:",
+        "The detected CUDA version (12.1) mismatches the version that was used to compile",
+        "PyTorch (13.0). Please make sure to use the same CUDA versions.",
+        "torch 2.5.1+cu121 is installed",
+    ]
+    assert rule_of("".join(f"{prefix}{line}\n" for line in lines).encode()) == "cuda-mismatch-isolation"
+
+
 def test_an_error_that_a_later_attempt_got_over_is_no_cause() -> None:
     again = b"Retrying with MAX_JOBS=1\n"
     well = b"Successfully built ext\n"

@@ -10,7 +10,7 @@ import codecs
 import re
 import sys
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
@@ -55,6 +55,10 @@ KINDS = {
     b"\xfd7zXZ": ("compressed by xz", "unpack it: `xzcat FILE | wheelmill explain -`"),
     b"\x28\xb5\x2f\xfd": ("compressed by zstd", "unpack it: `zstdcat FILE | wheelmill explain -`"),
 }
+# What a stream may put before each line.
+STREAM = re.compile(r"\(\w+ pid=\d+\) |(?=[^ ])[^\n\"'`=]{1,60}?(?:[:\])|] |> )")
+MASKED = str.maketrans("0123456789", "0" * 10)
+BESIDE, ALIKE = 6, 4  # lines before and after, and how many of them begin alike
 CONTROL = re.compile(
     r"\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|\x1b\[[0-?]*[ -/]*[@-~]|\x1b[@-Z\\-_]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]"
@@ -68,7 +72,8 @@ PREFIX = re.compile(
     (?:\[?\d{4}-\d\d-\d\d[T\ ]\d\d:\d\d:\d\d[.,\d]*(?:Z|[+-]\d\d:?\d\d)?\]?\ ?
       |\d\d:\d\d:\d\d(?:\.\d+)?\ +                                        # Jenkins
       |\d\d[OE][ +]\ ?                                                   # GitLab
-      |\#\d+\ (?:\d+\.\d+\ ?)?                                           # BuildKit
+      |\#\d+\ (?:\d+\.\d+\ ?)?                                           # BuildKit, and where it sums up
+      |\d{1,4}\.\d{1,3}\ (?=\ |[A-Z/])
     ){0,4}
     (?:\#\#\[\w+\])?
     (?:\[gw\d+\]\ )?(?:E\ {2,})?                                         # xdist, pytest
@@ -117,6 +122,24 @@ def _lines(data: bytes, number: int) -> Iterator[Line]:
                     said = pattern.sub(english, said)
                 yield Line(number + offset, text, said, FRAME.sub("", said))
     yield Line(number + len(parts), "", "", "", breaks=True)
+
+
+def shared(lines: Sequence[Line]) -> list[Line]:
+    """The lines without what a stream puts before each of them: a rank, a service, a level with its time.
+
+    It is what neighbours begin with alike, digits apart, where one of them goes on with an indentation.
+    """
+    starts = [STREAM.match(line.said) for line in lines]
+    keys = [start[0].translate(MASKED) if start else "" for start in starts]
+    found = []
+    for index, (line, start, key) in enumerate(zip(lines, starts, keys, strict=True)):
+        near = range(max(index - BESIDE, 0), min(index + BESIDE + 1, len(lines)))
+        alike = [one for one in near if key and keys[one] == key]
+        if start and len(alike) >= ALIKE and any(lines[one].said[len(keys[one]) :].startswith("  ") for one in alike):
+            said = line.said[start.end() :]
+            line = replace(line, said=said, bare=FRAME.sub("", said))  # noqa: PLW2901
+        found.append(line)
+    return found
 
 
 class Log:
@@ -192,10 +215,10 @@ def read(file: IO[bytes]) -> Log:
     if data[:2] in UTF_16:
         recoded = _Recoded(data, file)
         data = recoded.read(WHOLE + 1)
-        return Log(list(_lines(data, 1)) if len(data) <= WHOLE else _large(data, recoded))
+        return Log(shared(list(_lines(data, 1)) if len(data) <= WHOLE else _large(data, recoded)))
     if len(data) <= WHOLE:
-        return Log(list(_lines(data, 1)))
-    return Log(_large(data, file))
+        return Log(shared(list(_lines(data, 1))))
+    return Log(shared(_large(data, file)))
 
 
 def _large(data: bytes, file: IO[bytes] | _Recoded) -> list[Line]:

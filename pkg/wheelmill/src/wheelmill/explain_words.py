@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from packaging.version import InvalidVersion, Version
 
@@ -58,6 +59,11 @@ def compare(left: str, right: str) -> str:
 def differ(left: str, right: str) -> str:
     """`yes` where two versions differ, be it in their local parts alone."""
     return "yes" if left != right else ""
+
+
+def decoded(text: str) -> str:
+    """A name of an address without its percent codes."""
+    return unquote(text)
 
 
 def minor(version: str) -> str:
@@ -121,5 +127,5 @@ def join(*words: str) -> str:
 
 FUNCTIONS: Mapping[str, Callable[..., str]] = {
     function.__name__: function
-    for function in (demangle, abi, compare, differ, cuda_of, torch_abi, cards, driver_for, file, before, join)
+    for function in (demangle, abi, compare, decoded, differ, cuda_of, torch_abi, cards, driver_for, file, before, join)
 }
