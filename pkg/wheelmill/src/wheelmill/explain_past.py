@@ -20,6 +20,7 @@ DONE = re.compile(
 TRACEBACK = "Traceback (most recent call last)"
 # A program that says it goes on without something, and what it then does or ends with that is another matter.
 HANDLED = re.compile(r"Warning:|\bWARN(?:ING)?\b|(?i:\bcaught\b|\bfall(?:s|ing)? ?back\b|\bhalving\b|level\W{1,4}warn)")
+AFTER = re.compile(r"(?i)\bcaught\b|\bhalving\b|\bretrying\b")  # what it says below, with HANDLED's words
 PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?)\b[ :=#]{0,3}\d+")
 WORSE = re.compile(r"(?i)level\W{1,4}(?:error|crit|fatal)")
 UNRELATED = {
@@ -93,6 +94,7 @@ def _of_a_good_step(lines: Sequence[Line], index: int) -> bool:
 def _introduced(lines: Sequence[Line], index: int) -> Iterator[int]:
     """The line, and what stands above its traceback or its text as the warning that it is of."""
     yield index
+    yield from (at for at in range(index + 1, min(index + ECHOED, len(lines))) if AFTER.search(lines[at].said))
     for at in range(index - 1, max(index - ECHOED, 0) - 1, -1):
         if lines[at].said.endswith("Warning:"):
             yield at
