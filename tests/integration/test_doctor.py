@@ -156,6 +156,38 @@ def test_torch_is_read_without_being_imported(ask: Callable[..., Any], bare: Pat
     assert found["mend"].startswith(f"uv pip install --python {bare}/bin/python ")
 
 
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """The site-packages of an environment with a torch of two files."""
+    subprocess.run(["uv", "venv", "-q", "--python", sys.executable, tmp_path / "env"], check=True)
+    (site,) = tmp_path.glob("env/lib/python*/site-packages")
+    for name, text in (
+        ("torch/__init__.py", ""),
+        ("torch/version.py", "__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n"),
+        (
+            "torch-2.11.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0\nRequires-Dist: odd\n",
+        ),
+    ):
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(text, encoding="utf-8")
+    return site
+
+
+def test_packages_whose_files_are_not_utf8_end_no_answer(ask: Callable[..., Any], odd: Path, tmp_path: Path) -> None:
+    (odd / "odd-1.0.egg-info").mkdir()
+    (odd / "odd-1.0.egg-info" / "PKG-INFO").write_bytes(b"Name: odd\nVersion: 1.0\nAuthor: Jos\xe9\n")
+    with (odd / "torch" / "version.py").open("ab") as file:
+        file.write(b"# Jos\xe9\n")
+    told = ask("--python", tmp_path / "env")
+    assert told["environment"]["torch"]["version"] == "2.11.0+cu130"
+    assert "torch-requirements" not in told["found"]  # torch requires `odd`
+    with (odd / "torch-2.11.0.dist-info" / "METADATA").open("ab") as file:
+        file.write(b"Author: Jos\xe9\n")
+    (odd / "torch" / "version.py").write_bytes(b"\xff\xfe")
+    assert ask("--python", tmp_path / "env")["torch"]["root"] == str(odd / "torch")
+
+
 def test_the_wrong_nvcc_first_on_path(ask: Callable[..., Any], bare: Path, tmp_path: Path) -> None:
     wrong = stub(tmp_path / "stubs" / "bin", "nvcc", f"echo '{NVCC.format(release='11.8')}'")
     told = ask("--python", bare, PATH=f"{wrong.parent}:{os.environ['PATH']}")

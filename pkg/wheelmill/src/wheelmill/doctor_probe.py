@@ -23,6 +23,14 @@ TOOLS = ("pip", "setuptools", "ninja", "wheel", "cmake", "numpy")
 LIBRARIES = 500
 
 
+def read_text(self: Any, name: str, strict: Any = metadata.PathDistribution.read_text) -> Any:
+    """A file of a distribution. Bytes in it that are not UTF-8 are replaced: one odd package hides no other."""
+    try:
+        return strict(self, name)
+    except UnicodeDecodeError:
+        return self._path.joinpath(name).read_bytes().decode("utf-8", "replace")
+
+
 def version(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -128,6 +136,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 def main(argv: list[str]) -> None:
     # This file's own folder holds modules that are none of that interpreter's.
     sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
+    metadata.PathDistribution.read_text = read_text  # type: ignore[assignment,method-assign]
     Path(argv[2]).write_text(json.dumps(run(json.loads(Path(argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")
 
 
