@@ -188,6 +188,27 @@ def test_packages_whose_files_are_not_utf8_end_no_answer(ask: Callable[..., Any]
     assert ask("--python", tmp_path / "env")["torch"]["root"] == str(odd / "torch")
 
 
+def test_a_torch_that_lacks_files_of_its_own(ask: Callable[..., Any], bare: Path, odd: Path, tmp_path: Path) -> None:
+    """What is told of each is what its import says; one without __init__.py imports, and is empty."""
+
+    def said() -> str:
+        load = [odd.parents[2] / "bin" / "python", "-c", "import torch._C"]
+        return subprocess.run(load, text=True, capture_output=True, check=False).stderr.strip().splitlines()[-1]
+
+    (whole,) = bare.glob("lib/python*/site-packages/torch/_C.*.so")
+    shutil.copy(whole, odd / "torch" / "_C.cpython-27-x86_64-linux-gnu.so")
+    found = ask("--python", tmp_path / "env")["found"]["torch-files"]
+    assert f"{odd}/torch/{whole.name} of torch 2.11.0+cu130 is not there (_C.cpython-27" in found["so"]
+    assert said() == "ModuleNotFoundError: No module named 'torch._C'"
+    shutil.copy(whole, odd / "torch" / whole.name)
+    found = ask("--python", tmp_path / "env")["found"]["torch-libraries"]
+    assert said().partition(": No such file")[0] in found["will"]
+    assert said().startswith("ImportError: libtorch_python.so")
+    (odd / "torch" / "__init__.py").unlink()
+    found = ask("--python", tmp_path / "env")["found"]
+    assert f"{odd}/torch/__init__.py" in found["torch-files"]["so"]
+
+
 def test_the_wrong_nvcc_first_on_path(ask: Callable[..., Any], bare: Path, tmp_path: Path) -> None:
     wrong = stub(tmp_path / "stubs" / "bin", "nvcc", f"echo '{NVCC.format(release='11.8')}'")
     told = ask("--python", bare, PATH=f"{wrong.parent}:{os.environ['PATH']}")

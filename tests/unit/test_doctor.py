@@ -136,7 +136,7 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ),
         ({"torch": replace(FILES, absent=("triton",))}, "torch-requirements", "warning", "pip install 'torch==2.11.0'"),
         ({"torch": replace(FILES, absent=("typing-extensions",))}, "torch-requirements", "error", "typing-extensions"),
-        ({"torch": replace(FILES, unreadable=("a.so", "cut"))}, "torch-files", "error", "a.so of torch"),
+        ({"torch": replace(FILES, damaged=("a.so", "cannot be read: cut"))}, "torch-files", "error", "a.so of torch"),
         (
             {"env": {"torch": Torch(version="2.11.0+cpu", cuda="cpu", origin="pytorch")}},
             "torch-cpu",

@@ -48,7 +48,7 @@ class TorchFiles:
     `lacking` maps each library that is not found to the one of torch that needs it; `absent` are distributions that it
     requires and that are not there; `setuptools` is what it requires of that one. `standard` is the C++ standard that
     its cpp_extension compiles with, `demanded` the lowest that its headers take. `source` is where it came from: PyPI,
-    torch's index, conda, or a build of somebody else's.
+    torch's index, conda, or a build of somebody else's. `damaged` is a file of its own that does not load, and why.
     """
 
     root: str
@@ -62,7 +62,7 @@ class TorchFiles:
     isa: tuple[int, int] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
-    unreadable: tuple[str, str] | None = None
+    damaged: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

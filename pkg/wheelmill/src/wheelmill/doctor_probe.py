@@ -7,6 +7,8 @@ The job names a package, or null. Nothing is imported: torch and the package are
 
 from __future__ import annotations
 
+import contextlib
+import importlib.machinery
 import importlib.util
 import json
 import re
@@ -48,17 +50,21 @@ def installed() -> Iterator[str]:
 
 def torch() -> dict[str, Any] | None:
     """Where torch's folder is, and what its distribution says."""
-    try:
+    spec: Any = None
+    with contextlib.suppress(ImportError, ValueError):
         spec = importlib.util.find_spec("torch")
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or not spec.origin:
-        return None
-    told: dict[str, Any] = {"root": str(Path(spec.origin).parent), "requires": [], "tags": [], "installer": None}
-    told["installed"] = sorted(set(installed()))
     try:
         found = metadata.distribution("torch")
     except metadata.PackageNotFoundError:
+        found = None
+    folders = places(spec)
+    # Any folder of that name is a module, one without __init__.py has no origin.
+    if not folders or (found is None and not spec.origin):
+        return None
+    told: dict[str, Any] = {"root": str(folders[0]), "requires": [], "tags": [], "installer": None}
+    told["installed"] = sorted(set(installed()))
+    told["suffixes"] = importlib.machinery.EXTENSION_SUFFIXES
+    if found is None:
         return told
     wheel = (found.read_text("WHEEL") or "").splitlines()
     return {
@@ -69,6 +75,11 @@ def torch() -> dict[str, Any] | None:
         "installer": (found.read_text("INSTALLER") or "").strip() or None,
         "from": found.read_text("direct_url.json"),
     }
+
+
+def places(spec: Any) -> list[Path]:
+    """The folders of a module."""
+    return [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
 
 
 def distribution(name: str) -> Any:
@@ -113,8 +124,8 @@ def beside(found: Any) -> list[Path]:
             continue
         if spec and (spec.origin or "").endswith(".so"):
             files.append(Path(str(spec.origin)))
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            files += Path(folder).rglob("*.so")
+        for folder in places(spec):
+            files += folder.rglob("*.so")
     return files
 
 

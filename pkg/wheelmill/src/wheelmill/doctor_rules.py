@@ -59,8 +59,8 @@ def torch(case: Case) -> Iterator[Finding]:
         yield found("torch-absent", **words, command=f"{case.pip} torch{where}")
         return
     version = case.torch.version
-    if files is not None and files.unreadable is not None:
-        file, why = files.unreadable
+    if files is not None and files.damaged is not None:
+        file, why = files.damaged
         command = case.this_torch("--force-reinstall --no-deps ")
         yield found("torch-files", **words, file=file, why=why, version=version, command=command)
     if files is not None and files.lacking:
