@@ -11,6 +11,7 @@ import pytest
 
 from wheelmill import doctor, doctor_findings, doctor_view
 from wheelmill.doctor_case import Case
+from wheelmill.doctor_extension import Tables
 from wheelmill.doctor_facts import (
     Architectures,
     Compiler,
@@ -54,7 +55,15 @@ ENV = Environment(
 )
 NODES: dict[str, str | None] = {"/dev/nvidia-uvm": None, "/dev/nvidia0": None, "/dev/nvidiactl": None}
 FILES = TorchFiles(
-    root="/env/torch", source="PyPI", standard=17, demanded=17, setuptools="setuptools<82", sass=("75", "80", "90")
+    root="/env/torch",
+    source="PyPI",
+    standard=17,
+    demanded=17,
+    setuptools="setuptools<82",
+    sass=("75", "80", "90"),
+    tables=Tables(
+        arches=("8.0", "8.6", "9.0", "9.0a", "7.0", "12.0"), names={"Ampere": "8.0;8.6+PTX", "Hopper": "9.0+PTX"}
+    ),
 )
 SOUND = Machine(
     env=ENV,
@@ -251,11 +260,18 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ),
         ({"env": {"gpus": (Gpu(capability="7.0"),)}}, "nvcc-gpu", "error", "compute_70"),
         ({"toolkits": {"arch_list": "banana"}}, "arch-list-wrong", "error", "'9.0'"),
-        ({"toolkits": {"arch_list": ";"}}, "arch-list-wrong", "error", "nothing is no target"),
+        ({"toolkits": {"arch_list": ";"}}, "arch-list-wrong", "error", "Unknown CUDA arch () or"),
+        ({"toolkits": {"arch_list": "8.0  9.0"}}, "arch-list-wrong", "error", "one part is empty"),
+        ({"toolkits": {"arch_list": "9.0 "}}, "arch-list-wrong", "error", "is '9.0 ', and"),
+        ({"toolkits": {"arch_list": "8.0\n9.0"}}, "arch-list-wrong", "error", "is no target"),
+        ({"toolkits": {"arch_list": "9.0f 9.0"}}, "arch-list-wrong", "error", "9.0f is no target that torch 2.11.0"),
+        ({"toolkits": {"arch_list": "8.0;9.0 9.0a+PTX"}}, "arch-list-wrong", None, ""),
+        ({"toolkits": {"arch_list": "Hopper+Tegra"}}, "arch-list-wrong", "error", "9.0+PTX+Tegra is no target."),
         ({"toolkits": {"arch_list": "7.0 9.0"}}, "arch-list-toolkit", "error", "7.5 to 12.1"),
         ({"toolkits": {"arch_list": "Ampere;12.0"}}, "arch-list-gpu", None, ""),
         ({"toolkits": {"arch_list": "12.0"}}, "arch-list-gpu", "error", "'12.0 9.0'"),
         ({"env": {"gpus": ()}}, "arch-list-unset", "warning", "12.0"),
+        ({"env": {"gpus": ()}, "toolkits": {"arch_list": "native"}}, "arch-list-unset", "warning", "is 'native'"),
         ({"compiler": Compiler(path=None)}, "compiler-absent", "error", "apt-get install -y g++"),
         ({"compiler": Compiler(path="g++", answer="fails")}, "compiler-broken", "error", "does not run"),
         ({"compiler": {"version": "16.1"}}, "compiler-new", "error", "g++-15"),
@@ -316,7 +332,7 @@ def test_machines(
         return
     one = found[check]
     assert one.severity == severity
-    assert words in f"{one.so} {one.will} {one.mend}"
+    assert words in f"{one.so}. {one.will}. {one.mend}"
 
 
 PINNED = Standard(text="-std=c++17", file="setup.py", line=3, value=17)
@@ -444,6 +460,12 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
     assert judged(package=replace(numpy, requires=("torch>=2",)), **none)["torch-absent"].severity == "error"
     loads = replace(numpy, libraries=(replace(LIBRARY, lacking=("libc10.so",)),))
     assert judged(package=loads, **none)["torch-absent"].severity == "error"
+
+
+def test_cmake_reads_a_list_of_targets_less_strictly(judged: Callable[..., dict[str, Finding]]) -> None:
+    listed: dict[str, Any] = {"toolkits": {"arch_list": " 9.0; 9.0f"}}
+    assert judged(project=PROJECT, **listed)["arch-list-wrong"].severity == "error"
+    assert "arch-list-wrong" not in judged(project=replace(PROJECT, setup=False), **listed)
 
 
 def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Finding]]) -> None:

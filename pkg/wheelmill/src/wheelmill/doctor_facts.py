@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from wheelmill.doctor_extension import Tables
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -63,6 +65,7 @@ class TorchFiles:
     lacking: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
     damaged: tuple[str, str] | None = None
+    tables: Tables = field(default_factory=Tables)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

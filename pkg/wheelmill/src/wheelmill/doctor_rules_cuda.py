@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelmill import arch
 from wheelmill.doctor_case import exported, oldest_and_newest, runs
+from wheelmill.doctor_extension import Tables
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
     from wheelmill.doctor_case import Case
     from wheelmill.doctor_facts import Nvcc, Project, Toolkits
+    from wheelmill.findings import Severity
 
 
 def toolkit(case: Case) -> Iterator[Finding]:
@@ -107,17 +109,15 @@ def arch_list(case: Case) -> Iterator[Finding]:
     env = case.machine.env
     if not text or text == "native":
         if not case.capabilities and env.gpus is not None:
-            yield found("arch-list-unset", "error" if _needs_list(case.project) else None, best=case.best_list)
+            stated = "'native', which means the GPUs here" if text else "not set"
+            severity: Severity | None = "error" if _needs_list(case.project) else None
+            yield found("arch-list-unset", severity, stated=stated, best=case.best_list)
         return
-    for name, words in case.known.arch_names.items():
-        text = text.replace(name, words)
-    targets = [(word, arch.parse(word)) for word in arch.split(text)]
-    wrong = next((word for word, target in targets if target is None), None)
-    stated = case.machine.toolkits.arch_list
-    if wrong is not None or not targets:
-        yield found("arch-list-wrong", list=stated, word=wrong or "nothing", best=case.best_list)
+    words, wrong = _targets(case, text)
+    if wrong is not None:
+        yield found("arch-list-wrong", list=repr(text), **wrong, best=case.best_list)
         return
-    known = [target for _, target in targets if target is not None]
+    known = [target for word in words if (target := arch.parse(word))]
     row = case.toolkit
     unknown = next((one for one in known if row is not None and one.name not in row.names), None)
     if row is not None and unknown is not None:
@@ -127,7 +127,27 @@ def arch_list(case: Case) -> Iterator[Finding]:
     ptx = [one.name.replace(".", "") for one in known if one.ptx]
     for gpu in dict.fromkeys(env.gpus or ()):
         if gpu.capability and not runs(gpu.capability, sass, ptx):
-            yield found("arch-list-gpu", list=stated, gpu=gpu, best=" ".join([*arch.split(text), gpu.capability]))
+            yield found("arch-list-gpu", list=text, gpu=gpu, best=" ".join([*words, gpu.capability]))
+
+
+def _targets(case: Case, text: str) -> tuple[tuple[str, ...], dict[str, str] | None]:
+    """(the targets of a TORCH_CUDA_ARCH_LIST, what is to be said of the first that torch's build refuses)."""
+    files = case.machine.torch
+    own = files.tables if files is not None else Tables()
+    # Only setup.py goes through torch's cpp_extension: its CMake files are not as strict.
+    strict = case.project is None or case.project.setup
+    # It splits at every blank and semicolon, so two in a row, or one at an end, make an empty target.
+    parts = text.replace(" ", ";")
+    for name, words in (own.names or case.known.arch_names).items():
+        parts = parts.replace(name, words.replace(" ", ";"))
+    targets = tuple(parts.split(";")) if strict else arch.split(parts)
+    taken = {word + more for word in own.arches for more in ("", "+PTX")} if strict else set()
+    wrong = next((word for word in targets or [""] if (word not in taken if taken else not arch.parse(word))), None)
+    if wrong is None:
+        return targets, None
+    whose = f" that torch {case.torch.version} takes" if case.torch is not None and arch.parse(wrong) else ""
+    what = f"{wrong} is no target{whose}" if wrong else "torch splits it at each blank and semicolon: one part is empty"
+    return targets, {"word": wrong, "what": what}
 
 
 def _needs_list(project: Project | None) -> bool:

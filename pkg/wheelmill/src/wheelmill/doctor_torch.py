@@ -12,7 +12,7 @@ from packaging.markers import UndefinedComparison
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from wheelmill import elf
+from wheelmill import doctor_extension, elf
 from wheelmill.doctor_facts import TorchFiles
 from wheelmill.errors import GateError
 from wheelmill.names import listing
@@ -64,6 +64,7 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
         lacking=lacking,
         absent=absent(told["requires"], told["installed"], env),
         damaged=damaged,
+        tables=doctor_extension.read(text),
     )
 
 
