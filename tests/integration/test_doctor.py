@@ -209,6 +209,22 @@ def test_a_torch_that_lacks_files_of_its_own(ask: Callable[..., Any], bare: Path
     assert f"{odd}/torch/__init__.py" in found["torch-files"]["so"]
 
 
+def test_libraries_of_nvidias_wheels_in_another_folder(
+    ask: Callable[..., Any], bare: Path, odd: Path, tmp_path: Path
+) -> None:
+    """As torch itself does it: by every folder of sys.path."""
+    (own,) = bare.glob("lib/python*/site-packages")
+    shutil.rmtree(odd / "torch")
+    (odd / "torch").symlink_to(own / "torch")
+    first = next(iter(ask("--python", tmp_path / "env")["torch"]["lacking"]))
+    (tmp_path / "others" / "nvidia" / "any" / "lib").mkdir(parents=True)
+    (tmp_path / "others" / "nvidia" / "any" / "lib" / first).touch()
+    path = f"{tmp_path}/others:{os.environ.get('PYTHONPATH', '')}"
+    assert first not in ask("--python", tmp_path / "env", PYTHONPATH=path)["torch"]["lacking"]
+    (odd / "more.pth").write_text(f"{tmp_path}/others\n", encoding="utf-8")
+    assert first not in ask("--python", tmp_path / "env")["torch"]["lacking"]
+
+
 def test_the_wrong_nvcc_first_on_path(ask: Callable[..., Any], bare: Path, tmp_path: Path) -> None:
     wrong = stub(tmp_path / "stubs" / "bin", "nvcc", f"echo '{NVCC.format(release='11.8')}'")
     told = ask("--python", bare, PATH=f"{wrong.parent}:{os.environ['PATH']}")

@@ -130,13 +130,15 @@ def beside(found: Any) -> list[Path]:
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
+    own = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     include = Path(sysconfig.get_path("include") or "")
     return {
         "executable": sys.executable,
         "include": str(include),
         "headers": (include / "Python.h").is_file(),
         "conda": next((one for one in (sys.prefix, sys.base_prefix) if Path(one, "conda-meta").is_dir()), None),
-        "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+        # torch looks for NVIDIA's wheels in every folder that modules come from: .pth files and PYTHONPATH add some.
+        "site": list(dict.fromkeys(folder for folder in (*own, *sys.path) if Path(folder).is_dir())),
         "managed": sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
         "tools": {name: version(name) for name in TOOLS},
         "torch": torch(),

@@ -52,7 +52,7 @@ def _answered(path: str, status: int | None, said: str) -> Program:
 
 
 def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str | None]) -> Toolkits:
-    """The nvccs in `env`, /usr/local, /opt, NVIDIA's wheels of `site` (site-packages) and the conda `prefixes`.
+    """The nvccs in `env`, /usr/local, /opt, NVIDIA's wheels of `site` (where modules are) and the conda `prefixes`.
 
     CUDA_HOME is found as torch.utils.cpp_extension does it: the variable, else the folder above PATH's nvcc, else
     /usr/local/cuda.
