@@ -320,6 +320,17 @@ def test_without_a_compiler(ask: Callable[..., Any], tmp_path: Path) -> None:
     assert told["found"]["compiler-absent"]["severity"] == "error"
     told = ask(CXX="g++-nonexistent")
     assert "CXX names one that is not there" in told["found"]["compiler-absent"]["so"]
+    told = ask(CUDAHOSTCXX="/nonexistent/g++")  # CMake alone reads it
+    assert "compiler-absent" not in told["found"]
+    assert told["found"]["compiler-variable"]["severity"] == "warning"
+
+
+def test_a_compiler_behind_a_launcher(ask: Callable[..., Any], tmp_path: Path) -> None:
+    stub(tmp_path / "bin", "ccache", 'exec "$@"')
+    own = stub(tmp_path / "bin", "g++-4", "echo Free Software Foundation 4.8.5")
+    told = ask(CXX="ccache g++-4 -m64", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")["compiler"]
+    assert (told["path"], told["version"], told["kind"]) == (str(own), "4.8.5", "gcc")
+    assert [one["path"] for one in told["others"] if one["path"].endswith("/g++")][:1] == [shutil.which("g++")]
 
 
 def test_a_stop_is_heard_while_the_driver_hangs(tmp_path: Path) -> None:
@@ -379,6 +390,13 @@ def building(args: list[str | Path], project: Path, env: dict[str, str]) -> Iter
             "nvcc-major",
             "mismatches the version that was used to compile",
         ),
+        (
+            "13.0",
+            {"TORCH_CUDA_ARCH_LIST": "9.0", "CXX": "env g++"},
+            "compiler-variable",
+            "The current installed version of env (0.0.0) is less than the minimum required version by CUDA 13.0",
+        ),
+        ("13.0", {"TORCH_CUDA_ARCH_LIST": "9.0 "}, "arch-list-wrong", "Unknown CUDA arch () or GPU not supported"),
         ("13.0", {"CUDA_HOME": "/nonexistent"}, "cuda-home-wrong", "nvcc not found at '/nonexistent/bin/nvcc'"),
     ],
 )

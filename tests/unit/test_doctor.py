@@ -19,6 +19,7 @@ from wheelmill.doctor_facts import (
     Engine,
     Interpreter,
     Machine,
+    Named,
     Nvcc,
     Package,
     PackageLibrary,
@@ -90,11 +91,18 @@ PROJECT = Project(root="/src", files=("setup.py", "pyproject.toml"), setup=True,
 LIBRARY = PackageLibrary(path="/env/op.so", sass=("80",), ptx=("80",), isa=(9, 0))
 
 
+BOUND = replace(FILES, tables=replace(FILES.tables, gcc={"13.0": 13}, clang={"13.0": 18}))
 MUTE = Driver(version="580.65.06")
 
 
 def failing(how: str) -> Driver:
     return Driver(version="580.65.06", cuda="13.0", fails=how)
+
+
+def naming(variable: str, value: str, program: str, launcher: str | None = None, path: str | None = None) -> Any:
+    """A machine whose environment names a compiler."""
+    one = Named(variable=variable, value=value, program=program, launcher=launcher, path=path)
+    return {"compiler": {"named": (one,)}}
 
 
 def machine(**parts: Any) -> Machine:
@@ -288,6 +296,46 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
             "",
         ),
         ({"compiler": {"version": "8.5.0"}}, "compiler-old", "error", "needs GCC 9"),
+        ({"compiler": {"version": "15.1.0"}}, "compiler-new", None, ""),
+        (
+            {"torch": BOUND, "compiler": {"version": "14.2.0"}},
+            "compiler-new",
+            "error",
+            "g++ (14.2.0) is greater than the maximum required version by CUDA 13.0'",
+        ),
+        ({"torch": BOUND, "compiler": {"version": "14.2.0", "checked": False}}, "compiler-new", None, ""),
+        (
+            {"torch": BOUND, "compiler": {"version": "16.1"}},
+            "compiler-new",
+            "error",
+            "torch 2.11.0+cu130 takes GCC 13 at",
+        ),
+        (
+            {"torch": BOUND, "compiler": {"version": "16.1", "checked": False}},
+            "compiler-new",
+            "error",
+            "than 15 are not",
+        ),
+        (
+            {"torch": BOUND, "compiler": {"kind": "clang", "version": "19.1"}},
+            "compiler-new",
+            "error",
+            "torch 2.11.0+cu130 takes clang 18 at most with CUDA 13.0",
+        ),
+        (naming("CC", "/nothing/gcc", "/nothing/gcc"), "compiler-variable", "error", "mend: unset CC"),
+        (naming("CC", "ccache gcc", "gcc", "ccache"), "compiler-variable", "error", "mend: export CC=gcc"),
+        (naming("CC", "", ""), "compiler-variable", "error", "CC is '', which nvcc is given"),
+        (naming("CC", "gcc", "gcc", path="/usr/bin/gcc"), "compiler-variable", None, ""),
+        (naming("NVCC_CCBIN", "/nothing", "/nothing"), "compiler-variable", "error", "host compiler properties"),
+        (naming("PYTORCH_NVCC", "ccache /x/nvcc", "/x/nvcc"), "compiler-variable", "error", "'/x/nvcc: not found'"),
+        (naming("CUDAHOSTCXX", "/nothing", "/nothing"), "compiler-variable", "warning", "CMake stops"),
+        (naming("CXX", "ccache g++", "g++", "ccache", "/usr/bin/g++"), "compiler-variable", None, ""),
+        (
+            {"torch": BOUND} | naming("CXX", "ccache g++", "g++", "ccache", "/usr/bin/g++"),
+            "compiler-variable",
+            "error",
+            "version of ccache (0.0.0) is less than the minimum required version by CUDA 13.0",
+        ),
         ({"env": {"libc": Libc(kind="musl", version="1.2")}}, "libc-musl", "error", "musl"),
         (
             {"env": {"torch": Torch(version=None), "libc": Libc(kind="glibc", version="2.17")}},
@@ -332,7 +380,7 @@ def test_machines(
         return
     one = found[check]
     assert one.severity == severity
-    assert words in f"{one.so}. {one.will}. {one.mend}"
+    assert words in f"{one.so}. {one.will}. mend: {one.mend}"
 
 
 PINNED = Standard(text="-std=c++17", file="setup.py", line=3, value=17)
@@ -460,6 +508,47 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
     assert judged(package=replace(numpy, requires=("torch>=2",)), **none)["torch-absent"].severity == "error"
     loads = replace(numpy, libraries=(replace(LIBRARY, lacking=("libc10.so",)),))
     assert judged(package=loads, **none)["torch-absent"].severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("version", "others", "variable", "command"),
+    [
+        ("8.5.0", {"/usr/bin/g++": "12.2.0"}, "CXX", "unset CXX CC"),
+        ("16.1.0", {"/usr/bin/g++": "12.2.0"}, "CXX", "unset CXX CC"),
+        (
+            "16.1.0",
+            {"/usr/bin/g++": "8.5.0", "/usr/bin/g++-12": "12.2.0"},
+            "CXX",
+            "CXX=/usr/bin/g++-12 CC=/usr/bin/gcc-12",
+        ),
+        ("8.5.0", {"/usr/bin/g++-12": "12.2.0"}, None, "export CXX=/usr/bin/g++-12 CC=/usr/bin/gcc-12"),
+        ("8.5.0", {"/usr/bin/g++-16": "16.1.0"}, None, "install -y g++-9; export CXX=g++-9 CC=gcc-9 "),
+        ("8.5.0", {}, None, "(the distribution may have another number: GCC 9 to 15 will do)"),
+        ("16.1.0", {}, None, "install -y g++-15; export CXX=g++-15 CC=gcc-15 "),
+    ],
+)
+def test_a_compiler_that_does_not_fit_is_mended_by_one_that_does(
+    judged: Callable[..., dict[str, Finding]],
+    version: str,
+    others: dict[str, str],
+    variable: str | None,
+    command: str,
+) -> None:
+    beside = tuple(Compiler(path=path, kind="gcc", version=its) for path, its in others.items())
+    found = judged(compiler={"version": version, "variable": variable, "others": beside})
+    (one,) = (one for name, one in found.items() if name in ("compiler-old", "compiler-new"))
+    assert command in one.mend
+
+
+def test_what_names_compilers_hinders_what_reads_it(judged: Callable[..., dict[str, Finding]]) -> None:
+    cmake = replace(PROJECT, setup=False)
+    for variable, torchs, cmakes in (("CC", "error", "warning"), ("CUDACXX", "warning", "error")):
+        named = naming(variable, "/nothing", "/nothing")
+        assert judged(project=replace(PROJECT, ninja=True), **named)["compiler-variable"].severity == torchs
+        assert judged(project=cmake, **named)["compiler-variable"].severity == cmakes
+        assert judged(project=replace(cmake, cuda=False), **named)["compiler-variable"].severity == "info"
+    bound: dict[str, Any] = {"torch": BOUND, "compiler": {"version": "14.2.0"}}
+    assert "compiler-new" not in judged(project=cmake, **bound)
 
 
 def test_cmake_reads_a_list_of_targets_less_strictly(judged: Callable[..., dict[str, Finding]]) -> None:

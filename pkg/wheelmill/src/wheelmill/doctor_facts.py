@@ -97,14 +97,34 @@ class Toolkits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """A variable that names a compiler. `program` is its first word that is no `launcher` such as ccache, `path` where
+    that is, None where it or its launcher is not there.
+    """
+
+    variable: str
+    value: str
+    program: str = ""
+    launcher: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Compiler:
-    """The C++ compiler that a build calls. `variable` is what names it (CXX, CUDAHOSTCXX), None for g++ by PATH."""
+    """The C++ compiler that a build calls. `variable` is CXX where that names it, None for g++ by PATH.
+
+    `others` are the g++ that PATH has besides, `named` what variables name for C, C++ and CUDA. It is not `checked`
+    where TORCH_DONT_CHECK_COMPILER_ABI has torch's build take any version.
+    """
 
     path: str | None
     variable: str | None = None
     kind: Literal["gcc", "clang"] | None = None
     version: str | None = None
     answer: Answer = "works"
+    others: tuple[Compiler, ...] = ()
+    named: tuple[Named, ...] = ()
+    checked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

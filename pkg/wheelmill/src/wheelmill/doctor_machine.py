@@ -12,7 +12,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelmill import backend, doctor_probe, doctor_toolkits, doctor_torch, engine, gates_box, which_read
+from wheelmill import (
+    backend,
+    doctor_compilers,
+    doctor_probe,
+    doctor_toolkits,
+    doctor_torch,
+    engine,
+    gates_box,
+    which_read,
+)
 from wheelmill.doctor_facts import Disk, Engine, Interpreter, Machine, Program, System
 from wheelmill.doctor_findings import installers
 from wheelmill.errors import MissingError
@@ -55,7 +64,7 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
             python=_interpreter(told),
             torch=torch,
             toolkits=doctor_toolkits.toolkits(env, told["site"], (told["conda"], env.get("CONDA_PREFIX"))),
-            compiler=doctor_toolkits.compiler(env),
+            compiler=doctor_compilers.compiler(env),
             ninja=doctor_toolkits.ninja(env, program),
             system=system(env, told["conda"], told["folders"], folder),
             engine=container(),

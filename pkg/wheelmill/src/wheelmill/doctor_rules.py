@@ -1,4 +1,4 @@
-"""Checks of Python, torch, build tools, the host compiler, the system and its container engine. Facts → findings."""
+"""Checks of Python, torch, build tools, the system and its container engine. Facts → findings."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Compiler
 
 # setuptools 70 took `packaging` out of pkg_resources.
 PACKAGING_GONE = "70"
-# The lowest GCC whose C++ of that year torch's headers compile with (c10/util/C++17.h; <concepts> came with GCC 10).
-GCC_OF = {14: 5, 17: 9, 20: 10, 23: 13}
 MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)|manylinux(1|2010|2014)")
 LEGACY = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 # Requirements that other checks tell of, by what they bring; and the one without which `import torch` stops.
@@ -135,59 +132,6 @@ def tools(case: Case) -> Iterator[Finding]:
     ninja = case.machine.ninja
     if ninja is None or ninja.answer != "works":
         yield found("ninja-absent", **words)
-
-
-def compiler(case: Case) -> Iterator[Finding]:
-    one = case.machine.compiler
-    asked = f" ({one.variable} names it)" if one.variable else ""
-    install = case.install("compiler")
-    if one.path is None:
-        asked = f": {one.variable} names one that is not there" if one.variable else ": neither g++ nor c++ is on PATH"
-        yield found(
-            "compiler-absent", asked=asked, install=f"unset {one.variable}, or {install}" if one.variable else install
-        )
-        return
-    if one.answer != "works":
-        why = "does not end" if one.answer == "hangs" else "does not run"
-        yield found("compiler-broken", path=one.path, asked=asked, why=why, install=install)
-        return
-    if one.version is not None:
-        major = int(one.version.partition(".")[0])
-        if one.kind == "gcc":
-            yield from _gcc(case, one, major)
-        elif one.kind == "clang":
-            yield from _clang(case, one, major)
-
-
-def _clang(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
-    chosen = case.machine.toolkits.chosen
-    limit = chosen.clang if chosen else None
-    if chosen is not None and limit is not None and major > limit:
-        said = f"clang version! clang version must be less than {limit + 1}"
-        words = {"path": one.path, "have": one.version, "kind": "clang", "cuda": chosen.release, "limit": limit}
-        command = f"export CXX=clang++-{limit} CC=clang-{limit} CUDAHOSTCXX=clang++-{limit}, or unset them and use g++"
-        yield found("compiler-new", **words, said=said, command=command)
-
-
-def _gcc(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
-    chosen, row = case.machine.toolkits.chosen, case.toolkit
-    limit = (chosen.gcc if chosen else None) or (row.gcc if row else None)
-    words = {"path": one.path, "have": one.version}
-    if limit is not None and major > limit and chosen is not None:
-        taking = [cuda.minor for cuda in case.known.cuda.values() if cuda.gcc is not None and cuda.gcc >= major]
-        same = [minor for minor in taking if minor.partition(".")[0] == (chosen.release or "").partition(".")[0]]
-        other = f"; or CUDA {same[0]}, which takes GCC {major}" if same else ""
-        install = case.install("compiler").replace("g++", f"g++-{limit}").replace("gcc-c++", f"gcc{limit}-c++")
-        command = f"{install}; export CXX=g++-{limit} CC=gcc-{limit} CUDAHOSTCXX=g++-{limit}{other}"
-        said = f"GNU version! gcc versions later than {limit} are not supported!"
-        extra = {"kind": "GCC", "cuda": chosen.release, "limit": limit, "said": said}
-        yield found("compiler-new", **words, **extra, command=command)
-    files, own = case.machine.torch, case.torch
-    standard = (files.demanded or files.standard) if files else None
-    needed = GCC_OF.get(standard or 0)
-    if own is not None and needed is not None and major < needed:
-        extra = {"version": own.version, "standard": standard, "needed": needed}
-        yield found("compiler-old", **words, **extra, install=case.install("compiler"))
 
 
 def system(case: Case) -> Iterator[Finding]:
