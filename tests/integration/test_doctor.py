@@ -552,6 +552,7 @@ def test_questions_that_have_no_answer(
     done = mill("doctor", *arguments)
     assert done.returncode == status, done.stderr
     assert words in done.stderr
+    assert "flags" not in done.stderr  # `which` has such
     assert "Traceback" not in done.stderr
 
 

@@ -248,6 +248,12 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
             f"export CUDA_HOME={CUDA} ",
         ),
         (
+            {"toolkits": Toolkits(nvccs=(replace(NVCC, path="/x/y/nvcc", home="/x"), NVCC), home="/x", origin="PATH")},
+            "cuda-home-guessed",
+            "error",
+            "/x/y/nvcc is first on PATH, so torch takes /x for CUDA_HOME, which has no bin/nvcc",
+        ),
+        (
             {"toolkits": {"chosen": replace(NVCC, headers=False), "origin": "CUDA_HOME"}},
             "cuda-home-headers",
             "error",
@@ -352,6 +358,9 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ({"system": {"memory": 4 << 30, "jobs": 2}}, "memory-jobs", "warning", "export MAX_JOBS=2"),
         ({"system": {"memory": 4 << 30, "jobs": 2, "stated_jobs": 2}}, "memory-jobs", None, ""),
         ({"system": {"memory": 4 << 30, "jobs": 2, "stated_jobs": 64}}, "memory-jobs", "warning", "MAX_JOBS is 64"),
+        ({"system": {"stated_jobs": 1000}}, "memory-jobs", "warning", "export MAX_JOBS=8"),
+        ({"system": {"stated_jobs": 32}}, "memory-jobs", None, ""),
+        ({"system": {"stated_jobs": 0}}, "memory-jobs", "warning", "no limit"),
         ({"system": {"disks": (Disk(what="the build", folder="/x", free=1 << 20),)}}, "disk-full", "warning", "/x"),
         ({"env": {"wsl": True}}, "wsl-driver", "error", "wsl --update"),
         (

@@ -38,6 +38,8 @@ SMI = 20.0
 ENGINE = 10
 WSL = "/usr/lib/wsl/lib"
 NVIDIA, DISPLAY = "0x10de", "0x03"
+# Python refuses to read a number of thousands.
+DIGITS = 1000
 GLIBCXX = re.compile(rb"GLIBCXX_(3\.4\.\d{1,3})\0")
 # What Docker, Podman, Apptainer, LXC and systemd put into a container; and what they and Kubernetes set.
 APPTAINER = "/.singularity.d"
@@ -139,7 +141,7 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         cores=len(os.sched_getaffinity(0)),
         memory=_memory(),
         jobs=_jobs(),
-        stated_jobs=int(stated) if stated.isdecimal() and int(stated) else None,
+        stated_jobs=int(stated) if stated.isdecimal() and len(stated) < DIGITS else None,
         disks=tuple(_disks(folder)),
         pci=_pci(),
         nodes=_nodes(),

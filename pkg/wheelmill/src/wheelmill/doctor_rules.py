@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from wheelmill import hardware
+from wheelmill.backend import BYTES_A_JOB
 from wheelmill.doctor_case import gigabytes, older
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing, version_key
@@ -170,7 +171,9 @@ def _memory(case: Case) -> Iterator[Finding]:
     mine = case.machine.system
     if mine.jobs is None or mine.memory is None:
         return
-    if mine.stated_jobs is not None and mine.stated_jobs > mine.jobs and mine.jobs < mine.cores:
+    if mine.stated_jobs == 0:
+        what = "MAX_JOBS is 0, which ninja takes for no limit"
+    elif mine.stated_jobs is not None and mine.stated_jobs > max(1, mine.memory // BYTES_A_JOB):
         what = f"MAX_JOBS is {mine.stated_jobs}"
     elif mine.stated_jobs is None and mine.jobs < mine.cores:
         what = f"ninja starts {mine.cores + 2} compilers on {mine.cores} cores"

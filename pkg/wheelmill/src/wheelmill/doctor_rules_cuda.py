@@ -18,6 +18,12 @@ if TYPE_CHECKING:
     from wheelmill.findings import Severity
 
 
+HEADERLESS = (
+    "C++ files stop with 'fatal error: cuda_runtime.h: No such file or directory', or linking with "
+    "'cannot find -lcudart'"
+)
+
+
 def toolkit(case: Case) -> Iterator[Finding]:
     kits = case.machine.toolkits
     torch = case.torch
@@ -57,6 +63,12 @@ def _none(case: Case, kits: Toolkits, wanted: str | None) -> Iterator[Finding]:
             command = f"unset {kits.origin}; {command}"
         yield found("cuda-home-wrong", variable=kits.origin, home=kits.home, command=command)
         return
+    if kits.origin == "PATH":  # as X/nvcc, where torch expects X/bin/nvcc
+        first = next((one for one in kits.nvccs if one.origin == "PATH"), None)
+        words = {"nvcc": first.path if first else "an nvcc", "home": kits.home, "lacks": "bin/nvcc"}
+        stops = f"torch's build stops with \"nvcc not found at '{kits.home}/bin/nvcc'\""
+        yield found("cuda-home-guessed", **words, stops=stops, command=case.use(wanted, but=first))
+        return
     looked = "neither CUDA_HOME, PATH nor /usr/local/cuda leads to one"
     if kits.nvccs:
         looked += f", where builds look; {listing(one.path for one in kits.nvccs)} is here"
@@ -69,7 +81,8 @@ def _complete(case: Case, kits: Toolkits, chosen: Nvcc, wanted: str | None) -> I
     better = wanted or chosen.release
     if kits.origin == "PATH":
         command = case.use(better, but=chosen)
-        yield found("cuda-home-guessed", nvcc=chosen.path, home=kits.home, command=command)
+        words = {"nvcc": chosen.path, "home": kits.home, "lacks": "include/cuda_runtime.h"}
+        yield found("cuda-home-guessed", **words, stops=HEADERLESS, command=command)
     else:
         yield found("cuda-home-headers", home=chosen.home, command=case.use(better, but=chosen))
 
