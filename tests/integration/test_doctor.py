@@ -109,6 +109,7 @@ HANGING = {
     "smi-with-child": ("nvidia-smi", "sleep {} & wait"),
     "smi-deaf": ("nvidia-smi", "trap '' TERM; sleep {}; sleep {}"),
     "nvcc": ("nvcc", "exec sleep {}"),
+    "all": ("nvcc g++ g++-4 g++-5 g++-6 ninja nvidia-smi", "exec sleep {}"),
 }
 
 
@@ -117,11 +118,12 @@ def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], A
     """What is told beside programs that hang: all are asked at the start, for each takes as long as it may."""
 
     def run(name: str) -> Any:
-        program, text = HANGING[name]
-        folder = tmp_path_factory.mktemp("hangs")
-        path = stub(folder / "bin", program, text.replace("{}", mark(name))).parent
+        programs, text = HANGING[name]
+        path = tmp_path_factory.mktemp("hangs") / "bin"
+        for program in programs.split():
+            stub(path, program, text.replace("{}", mark(name)))
         start = time.monotonic()
-        told = question(folder, PATH=f"{path}:{os.environ['PATH']}")
+        told = question(path, PATH=f"{path}:{os.environ['PATH']}")
         return {**told, "seconds": time.monotonic() - start}
 
     with ThreadPoolExecutor(len(HANGING)) as pool:
@@ -580,6 +582,15 @@ def test_an_nvidia_smi_that_hangs_is_a_finding(hung: Callable[[str], Any], name:
     assert told["found"]["driver-hangs"]["severity"] == "error"
     assert told["smi"]["answer"] == "hangs"
     assert running(mark(name)) == []
+
+
+def test_programs_that_hang_take_the_time_of_one(hung: Callable[[str], Any]) -> None:
+    told = hung("all")
+    assert told["seconds"] < LONGEST
+    assert told["compiler"]["answer"] == told["ninja"]["answer"] == told["smi"]["answer"] == "hangs"
+    assert [one["answer"] for one in told["compiler"]["others"][:3]] == ["hangs"] * 3
+    assert told["toolkits"]["chosen"]["answer"] == "hangs"
+    assert running(mark("all")) == []
 
 
 def test_an_nvcc_that_hangs_is_a_finding(hung: Callable[[str], Any]) -> None:

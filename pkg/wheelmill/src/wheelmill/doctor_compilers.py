@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wheelmill.doctor_facts import Compiler, Named
-from wheelmill.doctor_toolkits import ask, parted
+from wheelmill.doctor_toolkits import asking, parted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
 # Of the last two only CMake takes notice.
 VARIABLES = ("CXX", "CC", "NVCC_CCBIN", "PYTORCH_NVCC", "CUDAHOSTCXX", "CUDACXX")
@@ -24,18 +26,18 @@ UNCHECKED = ("ON", "1", "YES", "TRUE", "Y")
 MOST = 6
 
 
-def compiler(env: Mapping[str, str]) -> Compiler:
-    """The C++ compiler that torch's build calls: CXX, else g++ or c++ by PATH."""
+@contextmanager
+def compiler(env: Mapping[str, str]) -> Iterator[Callable[[], Compiler]]:
+    """What gives the C++ compiler that torch's build calls: CXX, else g++ or c++ by PATH."""
     names = named(env)
     stated = next((one for one in names if one.variable == "CXX"), None)
     path = stated.path if stated else next(filter(None, (_which(env, name) for name in ("g++", "c++"))), None)
-    return _asked(
-        path,
-        variable="CXX" if stated else None,
-        others=tuple(_asked(other) for other in _others(env, path)),
-        named=names,
-        checked=env.get("TORCH_DONT_CHECK_COMPILER_ABI") not in UNCHECKED,
-    )
+    facts = {"variable": stated and stated.variable, "named": names}
+    checked = env.get("TORCH_DONT_CHECK_COMPILER_ABI") not in UNCHECKED
+    with ExitStack() as stack:
+        own = stack.enter_context(_asking(path)) if path else partial(Compiler, path=None)
+        others = [stack.enter_context(_asking(other)) for other in _others(env, path)]
+        yield lambda: own(**facts, checked=checked, others=tuple(other() for other in others))
 
 
 def named(env: Mapping[str, str]) -> tuple[Named, ...]:
@@ -69,17 +71,21 @@ def _others(env: Mapping[str, str], path: str | None) -> Iterator[str]:
                     yield name
 
 
-def _asked(path: str | None, **facts: Any) -> Compiler:
-    if path is None:
-        return Compiler(path=None, **facts)
-    banner = ask([path, "--version"])
-    version = ask([path, "-dumpfullversion", "-dumpversion"])
-    match = re.search(r"\d+(\.\d+)*", version.said)
-    said = banner.said.lower()
-    return Compiler(
-        path=path,
-        kind="gcc" if "free software foundation" in said else "clang" if "clang" in said else None,
-        version=match[0] if match and version.answer == "works" else None,
-        answer=banner.answer,
-        **facts,
-    )
+@contextmanager
+def _asking(path: str) -> Iterator[Callable[..., Compiler]]:
+    """What gives a compiler, with facts that are known beforehand."""
+    with asking([path, "--version"]) as named, asking([path, "-dumpfullversion", "-dumpversion"]) as numbered:
+
+        def answer(**facts: Any) -> Compiler:
+            banner, version = named(), numbered()
+            match = re.search(r"\d+(\.\d+)*", version.said)
+            said = banner.said.lower()
+            return Compiler(
+                path=path,
+                kind="gcc" if "free software foundation" in said else "clang" if "clang" in said else None,
+                version=match[0] if match and version.answer == "works" else None,
+                answer=banner.answer,
+                **facts,
+            )
+
+        yield answer

@@ -55,8 +55,12 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
     Raises MissingError where the interpreter does not answer.
     """
     env = dict(os.environ)
-    # nvidia-smi hangs where the driver does, and so does what `ask` does: they wait at once.
-    with smi(env) as asked:
+    # nvidia-smi hangs where the driver does, and so does what `ask` does: they wait at once, and so do the tools.
+    with (
+        smi(env) as asked,
+        doctor_compilers.compiler(env) as compiler,
+        doctor_toolkits.ninja(env, program) as ninja,
+    ):
         told = which_read.tell(program, Path(doctor_probe.__file__), {"package": package}, PROBE)
         environment = _with_abi(which_read.ask(program, 0), known)
         told["folders"] = doctor_torch.folders(ldconfig(), env, told["site"], told["conda"])
@@ -66,8 +70,8 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
             python=_interpreter(told),
             torch=torch,
             toolkits=doctor_toolkits.toolkits(env, told["site"], (told["conda"], env.get("CONDA_PREFIX"))),
-            compiler=doctor_compilers.compiler(env),
-            ninja=doctor_toolkits.ninja(env, program),
+            compiler=compiler(),
+            ninja=ninja(),
             system=system(env, told["conda"], told["folders"], folder),
             engine=container(),
             smi=asked(),

@@ -35,7 +35,7 @@ def ask(args: Sequence[str], *, seconds: float = SECONDS) -> Program:
 
 
 @contextmanager
-def asking(args: Sequence[str], *, seconds: float) -> Iterator[Callable[[], Program]]:
+def asking(args: Sequence[str], *, seconds: float = SECONDS) -> Iterator[Callable[[], Program]]:
     """A program that runs beside the block, and what gives its answer; one that does not start fails."""
     with ExitStack() as stack:
         try:
@@ -62,13 +62,15 @@ def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str
     for origin, path in _places(env, site, prefixes):
         if _runs(path):
             every.setdefault(str(path), origin)
-    known: dict[str, Nvcc] = {path: _nvcc(Path(path), origin) for path, origin in every.items()}
     home, by = _home(env)
     own = str(Path(home) / "bin" / "nvcc") if home else ""
-    stated = _found(env, "PYTORCH_NVCC")
-    chosen = known.get(stated or own) or (_nvcc(Path(own), str(by)) if own and _runs(Path(own)) else None)
+    asked = [*every, own] if own and own not in every and _runs(Path(own)) else [*every]
+    with ExitStack() as stack:  # several that hang take the time of one
+        answers = [stack.enter_context(asking([path, "--version"])) for path in asked]
+        known = {path: _nvcc(answer(), every.get(path, str(by))) for path, answer in zip(asked, answers, strict=True)}
+    chosen = known.get(_found(env, "PYTORCH_NVCC") or own) or known.get(own)
     return Toolkits(
-        nvccs=tuple(known.values()),
+        nvccs=tuple(known[path] for path in every),
         home=home,
         origin=by,
         chosen=chosen,
@@ -125,8 +127,8 @@ def _home(env: Mapping[str, str]) -> tuple[str | None, str | None]:
     return (DEFAULT_HOME, DEFAULT_HOME) if Path(DEFAULT_HOME).exists() else (None, None)
 
 
-def _nvcc(path: Path, origin: str) -> Nvcc:
-    told = ask([str(path), "--version"])
+def _nvcc(told: Program, origin: str) -> Nvcc:
+    path = Path(told.path)
     home = path.parent.parent
     gcc, clang = _limits(path)
     return Nvcc(
@@ -155,7 +157,12 @@ def _limits(path: Path) -> tuple[int | None, int | None]:
     return None, None
 
 
-def ninja(env: Mapping[str, str], python: str) -> Program | None:
-    """The ninja that torch calls by PATH, else the one beside the interpreter; None where there is none."""
+@contextmanager
+def ninja(env: Mapping[str, str], python: str) -> Iterator[Callable[[], Program | None]]:
+    """What gives the ninja that torch calls by PATH, else the one beside the interpreter; None where there is none."""
     path = shutil.which("ninja", path=env.get("PATH", "")) or shutil.which(str(Path(python).with_name("ninja")))
-    return ask([path, "--version"]) if path else None
+    if path is None:
+        yield lambda: None
+        return
+    with asking([path, "--version"]) as answer:
+        yield answer
