@@ -109,6 +109,7 @@ HANGING = {
     "smi-with-child": ("nvidia-smi", "sleep {} & wait"),
     "smi-deaf": ("nvidia-smi", "trap '' TERM; sleep {}; sleep {}"),
     "nvcc": ("nvcc", "exec sleep {}"),
+    "all": ("nvcc g++ g++-4 g++-5 g++-6 ninja nvidia-smi", "exec sleep {}"),
 }
 
 
@@ -117,11 +118,12 @@ def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], A
     """What is told beside programs that hang: all are asked at the start, for each takes as long as it may."""
 
     def run(name: str) -> Any:
-        program, text = HANGING[name]
-        folder = tmp_path_factory.mktemp("hangs")
-        path = stub(folder / "bin", program, text.replace("{}", mark(name))).parent
+        programs, text = HANGING[name]
+        path = tmp_path_factory.mktemp("hangs") / "bin"
+        for program in programs.split():
+            stub(path, program, text.replace("{}", mark(name)))
         start = time.monotonic()
-        told = question(folder, PATH=f"{path}:{os.environ['PATH']}")
+        told = question(path, PATH=f"{path}:{os.environ['PATH']}")
         return {**told, "seconds": time.monotonic() - start}
 
     with ThreadPoolExecutor(len(HANGING)) as pool:
@@ -154,6 +156,75 @@ def test_torch_is_read_without_being_imported(ask: Callable[..., Any], bare: Pat
     assert told["torch"]["standard"] == told["torch"]["demanded"] == 17
     # uv's environments have no pip.
     assert found["mend"].startswith(f"uv pip install --python {bare}/bin/python ")
+
+
+@pytest.fixture
+def odd(tmp_path: Path) -> Path:
+    """The site-packages of an environment with a torch of two files."""
+    subprocess.run(["uv", "venv", "-q", "--python", sys.executable, tmp_path / "env"], check=True)
+    (site,) = tmp_path.glob("env/lib/python*/site-packages")
+    for name, text in (
+        ("torch/__init__.py", ""),
+        ("torch/version.py", "__version__ = '2.11.0+cu130'\ncuda: Optional[str] = '13.0'\n"),
+        (
+            "torch-2.11.0.dist-info/METADATA",
+            "Metadata-Version: 2.1\nName: torch\nVersion: 2.11.0\nRequires-Dist: odd\n",
+        ),
+    ):
+        (site / name).parent.mkdir(exist_ok=True)
+        (site / name).write_text(text, encoding="utf-8")
+    return site
+
+
+def test_packages_whose_files_are_not_utf8_end_no_answer(ask: Callable[..., Any], odd: Path, tmp_path: Path) -> None:
+    (odd / "odd-1.0.egg-info").mkdir()
+    (odd / "odd-1.0.egg-info" / "PKG-INFO").write_bytes(b"Name: odd\nVersion: 1.0\nAuthor: Jos\xe9\n")
+    with (odd / "torch" / "version.py").open("ab") as file:
+        file.write(b"# Jos\xe9\n")
+    told = ask("--python", tmp_path / "env")
+    assert told["environment"]["torch"]["version"] == "2.11.0+cu130"
+    assert "torch-requirements" not in told["found"]  # torch requires `odd`
+    with (odd / "torch-2.11.0.dist-info" / "METADATA").open("ab") as file:
+        file.write(b"Author: Jos\xe9\n")
+    (odd / "torch" / "version.py").write_bytes(b"\xff\xfe")
+    assert ask("--python", tmp_path / "env")["torch"]["root"] == str(odd / "torch")
+
+
+def test_a_torch_that_lacks_files_of_its_own(ask: Callable[..., Any], bare: Path, odd: Path, tmp_path: Path) -> None:
+    """What is told of each is what its import says; one without __init__.py imports, and is empty."""
+
+    def said() -> str:
+        load = [odd.parents[2] / "bin" / "python", "-c", "import torch._C"]
+        return subprocess.run(load, text=True, capture_output=True, check=False).stderr.strip().splitlines()[-1]
+
+    (whole,) = bare.glob("lib/python*/site-packages/torch/_C.*.so")
+    shutil.copy(whole, odd / "torch" / "_C.cpython-27-x86_64-linux-gnu.so")
+    found = ask("--python", tmp_path / "env")["found"]["torch-files"]
+    assert f"{odd}/torch/{whole.name} of torch 2.11.0+cu130 is not there (_C.cpython-27" in found["so"]
+    assert said() == "ModuleNotFoundError: No module named 'torch._C'"
+    shutil.copy(whole, odd / "torch" / whole.name)
+    found = ask("--python", tmp_path / "env")["found"]["torch-libraries"]
+    assert said().partition(": No such file")[0] in found["will"]
+    assert said().startswith("ImportError: libtorch_python.so")
+    (odd / "torch" / "__init__.py").unlink()
+    found = ask("--python", tmp_path / "env")["found"]
+    assert f"{odd}/torch/__init__.py" in found["torch-files"]["so"]
+
+
+def test_libraries_of_nvidias_wheels_in_another_folder(
+    ask: Callable[..., Any], bare: Path, odd: Path, tmp_path: Path
+) -> None:
+    """As torch itself does it: by every folder of sys.path."""
+    (own,) = bare.glob("lib/python*/site-packages")
+    shutil.rmtree(odd / "torch")
+    (odd / "torch").symlink_to(own / "torch")
+    first = next(iter(ask("--python", tmp_path / "env")["torch"]["lacking"]))
+    (tmp_path / "others" / "nvidia" / "any" / "lib").mkdir(parents=True)
+    (tmp_path / "others" / "nvidia" / "any" / "lib" / first).touch()
+    path = f"{tmp_path}/others:{os.environ.get('PYTHONPATH', '')}"
+    assert first not in ask("--python", tmp_path / "env", PYTHONPATH=path)["torch"]["lacking"]
+    (odd / "more.pth").write_text(f"{tmp_path}/others\n", encoding="utf-8")
+    assert first not in ask("--python", tmp_path / "env")["torch"]["lacking"]
 
 
 def test_the_wrong_nvcc_first_on_path(ask: Callable[..., Any], bare: Path, tmp_path: Path) -> None:
@@ -251,6 +322,17 @@ def test_without_a_compiler(ask: Callable[..., Any], tmp_path: Path) -> None:
     assert told["found"]["compiler-absent"]["severity"] == "error"
     told = ask(CXX="g++-nonexistent")
     assert "CXX names one that is not there" in told["found"]["compiler-absent"]["so"]
+    told = ask(CUDAHOSTCXX="/nonexistent/g++")  # CMake alone reads it
+    assert "compiler-absent" not in told["found"]
+    assert told["found"]["compiler-variable"]["severity"] == "warning"
+
+
+def test_a_compiler_behind_a_launcher(ask: Callable[..., Any], tmp_path: Path) -> None:
+    stub(tmp_path / "bin", "ccache", 'exec "$@"')
+    own = stub(tmp_path / "bin", "g++-4", "echo Free Software Foundation 4.8.5")
+    told = ask(CXX="ccache g++-4 -m64", PATH=f"{tmp_path}/bin:{os.environ['PATH']}")["compiler"]
+    assert (told["path"], told["version"], told["kind"]) == (str(own), "4.8.5", "gcc")
+    assert [one["path"] for one in told["others"] if one["path"].endswith("/g++")][:1] == [shutil.which("g++")]
 
 
 def test_a_stop_is_heard_while_the_driver_hangs(tmp_path: Path) -> None:
@@ -310,6 +392,13 @@ def building(args: list[str | Path], project: Path, env: dict[str, str]) -> Iter
             "nvcc-major",
             "mismatches the version that was used to compile",
         ),
+        (
+            "13.0",
+            {"TORCH_CUDA_ARCH_LIST": "9.0", "CXX": "env g++"},
+            "compiler-variable",
+            "The current installed version of env (0.0.0) is less than the minimum required version by CUDA 13.0",
+        ),
+        ("13.0", {"TORCH_CUDA_ARCH_LIST": "9.0 "}, "arch-list-wrong", "Unknown CUDA arch () or GPU not supported"),
         ("13.0", {"CUDA_HOME": "/nonexistent"}, "cuda-home-wrong", "nvcc not found at '/nonexistent/bin/nvcc'"),
     ],
 )
@@ -465,6 +554,7 @@ def test_questions_that_have_no_answer(
     done = mill("doctor", *arguments)
     assert done.returncode == status, done.stderr
     assert words in done.stderr
+    assert "flags" not in done.stderr  # `which` has such
     assert "Traceback" not in done.stderr
 
 
@@ -492,6 +582,15 @@ def test_an_nvidia_smi_that_hangs_is_a_finding(hung: Callable[[str], Any], name:
     assert told["found"]["driver-hangs"]["severity"] == "error"
     assert told["smi"]["answer"] == "hangs"
     assert running(mark(name)) == []
+
+
+def test_programs_that_hang_take_the_time_of_one(hung: Callable[[str], Any]) -> None:
+    told = hung("all")
+    assert told["seconds"] < LONGEST
+    assert told["compiler"]["answer"] == told["ninja"]["answer"] == told["smi"]["answer"] == "hangs"
+    assert [one["answer"] for one in told["compiler"]["others"][:3]] == ["hangs"] * 3
+    assert told["toolkits"]["chosen"]["answer"] == "hangs"
+    assert running(mark("all")) == []
 
 
 def test_an_nvcc_that_hangs_is_a_finding(hung: Callable[[str], Any]) -> None:

@@ -408,6 +408,7 @@ def test_a_program_that_is_no_python(tmp_path: Path) -> None:
     done = ask("demo", "--index", tmp_path / "dist", "--python", "/bin/true")
     assert done.returncode == 3
     assert "it is no Python, it seems" in done.stderr
+    assert "with --python, or state the environment with flags" in done.stderr
 
 
 def test_standard_input_and_the_exit_status(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from wheelmill import doctor, doctor_findings, doctor_view
 from wheelmill.doctor_case import Case
+from wheelmill.doctor_extension import Tables
 from wheelmill.doctor_facts import (
     Architectures,
     Compiler,
@@ -19,6 +20,7 @@ from wheelmill.doctor_facts import (
     Engine,
     Interpreter,
     Machine,
+    Named,
     Nvcc,
     Package,
     PackageLibrary,
@@ -55,7 +57,15 @@ ENV = Environment(
 )
 NODES: dict[str, str | None] = {"/dev/nvidia-uvm": None, "/dev/nvidia0": None, "/dev/nvidiactl": None}
 FILES = TorchFiles(
-    root="/env/torch", source="PyPI", standard=17, demanded=17, setuptools="setuptools<82", sass=("75", "80", "90")
+    root="/env/torch",
+    source="PyPI",
+    standard=17,
+    demanded=17,
+    setuptools="setuptools<82",
+    sass=("75", "80", "90"),
+    tables=Tables(
+        arches=("8.0", "8.6", "9.0", "9.0a", "7.0", "12.0"), names={"Ampere": "8.0;8.6+PTX", "Hopper": "9.0+PTX"}
+    ),
 )
 SOUND = Machine(
     env=ENV,
@@ -82,11 +92,18 @@ PROJECT = Project(root="/src", files=("setup.py", "pyproject.toml"), setup=True,
 LIBRARY = PackageLibrary(path="/env/op.so", sass=("80",), ptx=("80",), isa=(9, 0))
 
 
+BOUND = replace(FILES, tables=replace(FILES.tables, gcc={"13.0": 13}, clang={"13.0": 18}))
 MUTE = Driver(version="580.65.06")
 
 
 def failing(how: str) -> Driver:
     return Driver(version="580.65.06", cuda="13.0", fails=how)
+
+
+def naming(variable: str, value: str, program: str, launcher: str | None = None, path: str | None = None) -> Any:
+    """A machine whose environment names a compiler."""
+    one = Named(variable=variable, value=value, program=program, launcher=launcher, path=path)
+    return {"compiler": {"named": (one,)}}
 
 
 def machine(**parts: Any) -> Machine:
@@ -137,7 +154,7 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ),
         ({"torch": replace(FILES, absent=("triton",))}, "torch-requirements", "warning", "pip install 'torch==2.11.0'"),
         ({"torch": replace(FILES, absent=("typing-extensions",))}, "torch-requirements", "error", "typing-extensions"),
-        ({"torch": replace(FILES, unreadable=("a.so", "cut"))}, "torch-files", "error", "a.so of torch"),
+        ({"torch": replace(FILES, damaged=("a.so", "cannot be read: cut"))}, "torch-files", "error", "a.so of torch"),
         (
             {"env": {"torch": Torch(version="2.11.0+cpu", cuda="cpu", origin="pytorch")}},
             "torch-cpu",
@@ -232,6 +249,12 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
             f"export CUDA_HOME={CUDA} ",
         ),
         (
+            {"toolkits": Toolkits(nvccs=(replace(NVCC, path="/x/y/nvcc", home="/x"), NVCC), home="/x", origin="PATH")},
+            "cuda-home-guessed",
+            "error",
+            "/x/y/nvcc is first on PATH, so torch takes /x for CUDA_HOME, which has no bin/nvcc",
+        ),
+        (
             {"toolkits": {"chosen": replace(NVCC, headers=False), "origin": "CUDA_HOME"}},
             "cuda-home-headers",
             "error",
@@ -252,11 +275,18 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ),
         ({"env": {"gpus": (Gpu(capability="7.0"),)}}, "nvcc-gpu", "error", "compute_70"),
         ({"toolkits": {"arch_list": "banana"}}, "arch-list-wrong", "error", "'9.0'"),
-        ({"toolkits": {"arch_list": ";"}}, "arch-list-wrong", "error", "nothing is no target"),
+        ({"toolkits": {"arch_list": ";"}}, "arch-list-wrong", "error", "Unknown CUDA arch () or"),
+        ({"toolkits": {"arch_list": "8.0  9.0"}}, "arch-list-wrong", "error", "one part is empty"),
+        ({"toolkits": {"arch_list": "9.0 "}}, "arch-list-wrong", "error", "is '9.0 ', and"),
+        ({"toolkits": {"arch_list": "8.0\n9.0"}}, "arch-list-wrong", "error", "is no target"),
+        ({"toolkits": {"arch_list": "9.0f 9.0"}}, "arch-list-wrong", "error", "9.0f is no target that torch 2.11.0"),
+        ({"toolkits": {"arch_list": "8.0;9.0 9.0a+PTX"}}, "arch-list-wrong", None, ""),
+        ({"toolkits": {"arch_list": "Hopper+Tegra"}}, "arch-list-wrong", "error", "9.0+PTX+Tegra is no target."),
         ({"toolkits": {"arch_list": "7.0 9.0"}}, "arch-list-toolkit", "error", "7.5 to 12.1"),
         ({"toolkits": {"arch_list": "Ampere;12.0"}}, "arch-list-gpu", None, ""),
         ({"toolkits": {"arch_list": "12.0"}}, "arch-list-gpu", "error", "'12.0 9.0'"),
         ({"env": {"gpus": ()}}, "arch-list-unset", "warning", "12.0"),
+        ({"env": {"gpus": ()}, "toolkits": {"arch_list": "native"}}, "arch-list-unset", "warning", "is 'native'"),
         ({"compiler": Compiler(path=None)}, "compiler-absent", "error", "apt-get install -y g++"),
         ({"compiler": Compiler(path="g++", answer="fails")}, "compiler-broken", "error", "does not run"),
         ({"compiler": {"version": "16.1"}}, "compiler-new", "error", "g++-15"),
@@ -273,6 +303,46 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
             "",
         ),
         ({"compiler": {"version": "8.5.0"}}, "compiler-old", "error", "needs GCC 9"),
+        ({"compiler": {"version": "15.1.0"}}, "compiler-new", None, ""),
+        (
+            {"torch": BOUND, "compiler": {"version": "14.2.0"}},
+            "compiler-new",
+            "error",
+            "g++ (14.2.0) is greater than the maximum required version by CUDA 13.0'",
+        ),
+        ({"torch": BOUND, "compiler": {"version": "14.2.0", "checked": False}}, "compiler-new", None, ""),
+        (
+            {"torch": BOUND, "compiler": {"version": "16.1"}},
+            "compiler-new",
+            "error",
+            "torch 2.11.0+cu130 takes GCC 13 at",
+        ),
+        (
+            {"torch": BOUND, "compiler": {"version": "16.1", "checked": False}},
+            "compiler-new",
+            "error",
+            "than 15 are not",
+        ),
+        (
+            {"torch": BOUND, "compiler": {"kind": "clang", "version": "19.1"}},
+            "compiler-new",
+            "error",
+            "torch 2.11.0+cu130 takes clang 18 at most with CUDA 13.0",
+        ),
+        (naming("CC", "/nothing/gcc", "/nothing/gcc"), "compiler-variable", "error", "mend: unset CC"),
+        (naming("CC", "ccache gcc", "gcc", "ccache"), "compiler-variable", "error", "mend: export CC=gcc"),
+        (naming("CC", "", ""), "compiler-variable", "error", "CC is '', which nvcc is given"),
+        (naming("CC", "gcc", "gcc", path="/usr/bin/gcc"), "compiler-variable", None, ""),
+        (naming("NVCC_CCBIN", "/nothing", "/nothing"), "compiler-variable", "error", "host compiler properties"),
+        (naming("PYTORCH_NVCC", "ccache /x/nvcc", "/x/nvcc"), "compiler-variable", "error", "'/x/nvcc: not found'"),
+        (naming("CUDAHOSTCXX", "/nothing", "/nothing"), "compiler-variable", "warning", "CMake stops"),
+        (naming("CXX", "ccache g++", "g++", "ccache", "/usr/bin/g++"), "compiler-variable", None, ""),
+        (
+            {"torch": BOUND} | naming("CXX", "ccache g++", "g++", "ccache", "/usr/bin/g++"),
+            "compiler-variable",
+            "error",
+            "version of ccache (0.0.0) is less than the minimum required version by CUDA 13.0",
+        ),
         ({"env": {"libc": Libc(kind="musl", version="1.2")}}, "libc-musl", "error", "musl"),
         (
             {"env": {"torch": Torch(version=None), "libc": Libc(kind="glibc", version="2.17")}},
@@ -289,6 +359,9 @@ def test_nothing_stands_in_the_way_of_a_sound_machine(judged: Callable[..., dict
         ({"system": {"memory": 4 << 30, "jobs": 2}}, "memory-jobs", "warning", "export MAX_JOBS=2"),
         ({"system": {"memory": 4 << 30, "jobs": 2, "stated_jobs": 2}}, "memory-jobs", None, ""),
         ({"system": {"memory": 4 << 30, "jobs": 2, "stated_jobs": 64}}, "memory-jobs", "warning", "MAX_JOBS is 64"),
+        ({"system": {"stated_jobs": 1000}}, "memory-jobs", "warning", "export MAX_JOBS=8"),
+        ({"system": {"stated_jobs": 32}}, "memory-jobs", None, ""),
+        ({"system": {"stated_jobs": 0}}, "memory-jobs", "warning", "no limit"),
         ({"system": {"disks": (Disk(what="the build", folder="/x", free=1 << 20),)}}, "disk-full", "warning", "/x"),
         ({"env": {"wsl": True}}, "wsl-driver", "error", "wsl --update"),
         (
@@ -317,7 +390,7 @@ def test_machines(
         return
     one = found[check]
     assert one.severity == severity
-    assert words in f"{one.so} {one.will} {one.mend}"
+    assert words in f"{one.so}. {one.will}. mend: {one.mend}"
 
 
 PINNED = Standard(text="-std=c++17", file="setup.py", line=3, value=17)
@@ -488,6 +561,53 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
     assert judged(package=replace(numpy, requires=("torch>=2",)), **none)["torch-absent"].severity == "error"
     loads = replace(numpy, libraries=(replace(LIBRARY, lacking=("libc10.so",)),))
     assert judged(package=loads, **none)["torch-absent"].severity == "error"
+
+
+@pytest.mark.parametrize(
+    ("version", "others", "variable", "command"),
+    [
+        ("8.5.0", {"/usr/bin/g++": "12.2.0"}, "CXX", "unset CXX CC"),
+        ("16.1.0", {"/usr/bin/g++": "12.2.0"}, "CXX", "unset CXX CC"),
+        (
+            "16.1.0",
+            {"/usr/bin/g++": "8.5.0", "/usr/bin/g++-12": "12.2.0"},
+            "CXX",
+            "CXX=/usr/bin/g++-12 CC=/usr/bin/gcc-12",
+        ),
+        ("8.5.0", {"/usr/bin/g++-12": "12.2.0"}, None, "export CXX=/usr/bin/g++-12 CC=/usr/bin/gcc-12"),
+        ("8.5.0", {"/usr/bin/g++-16": "16.1.0"}, None, "install -y g++-9; export CXX=g++-9 CC=gcc-9 "),
+        ("8.5.0", {}, None, "(the distribution may have another number: GCC 9 to 15 will do)"),
+        ("16.1.0", {}, None, "install -y g++-15; export CXX=g++-15 CC=gcc-15 "),
+    ],
+)
+def test_a_compiler_that_does_not_fit_is_mended_by_one_that_does(
+    judged: Callable[..., dict[str, Finding]],
+    version: str,
+    others: dict[str, str],
+    variable: str | None,
+    command: str,
+) -> None:
+    beside = tuple(Compiler(path=path, kind="gcc", version=its) for path, its in others.items())
+    found = judged(compiler={"version": version, "variable": variable, "others": beside})
+    (one,) = (one for name, one in found.items() if name in ("compiler-old", "compiler-new"))
+    assert command in one.mend
+
+
+def test_what_names_compilers_hinders_what_reads_it(judged: Callable[..., dict[str, Finding]]) -> None:
+    cmake = replace(PROJECT, setup=False)
+    for variable, torchs, cmakes in (("CC", "error", "warning"), ("CUDACXX", "warning", "error")):
+        named = naming(variable, "/nothing", "/nothing")
+        assert judged(project=replace(PROJECT, ninja=True), **named)["compiler-variable"].severity == torchs
+        assert judged(project=cmake, **named)["compiler-variable"].severity == cmakes
+        assert judged(project=replace(cmake, cuda=False), **named)["compiler-variable"].severity == "info"
+    bound: dict[str, Any] = {"torch": BOUND, "compiler": {"version": "14.2.0"}}
+    assert "compiler-new" not in judged(project=cmake, **bound)
+
+
+def test_cmake_reads_a_list_of_targets_less_strictly(judged: Callable[..., dict[str, Finding]]) -> None:
+    listed: dict[str, Any] = {"toolkits": {"arch_list": " 9.0; 9.0f"}}
+    assert judged(project=PROJECT, **listed)["arch-list-wrong"].severity == "error"
+    assert "arch-list-wrong" not in judged(project=replace(PROJECT, setup=False), **listed)
 
 
 def test_cuda_code_without_a_gpu_in_sight(judged: Callable[..., dict[str, Finding]]) -> None:

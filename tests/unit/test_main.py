@@ -1,6 +1,8 @@
 """The entry point: exit codes and what is printed."""
 
 import errno
+import io
+import sys
 from pathlib import Path
 
 import click
@@ -57,3 +59,21 @@ def test_help_lists_every_verb(capsys: pytest.CaptureFixture[str]) -> None:
     assert entry.main(["--help"]) == 0
     said = capsys.readouterr().out
     assert all(verb in said for verb in entry.VERBS)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "said"), [("ascii", b"a \\u2192 b\n"), ("latin-1", b"a \\u2192 b\n"), ("utf-8", "a → b\n".encode())]
+)
+def test_letters_that_an_encoding_lacks_end_no_report(
+    monkeypatch: pytest.MonkeyPatch, encoding: str, said: bytes
+) -> None:
+    @click.command("plan")
+    def command() -> None:
+        print("a → b")
+
+    monkeypatch.setattr(entry.Verbs, "get_command", lambda *_: command)
+    written = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(written, encoding=encoding))
+    assert entry.main(["plan"]) == 0
+    sys.stdout.flush()
+    assert written.getvalue() == said

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import signal
 import sys
@@ -65,12 +66,20 @@ def _say(message: str, remedy: str = "") -> None:
         print(f"  what to do: {remedy}", file=sys.stderr)
 
 
+def _write_all(*streams: object) -> None:
+    """Have a letter that a stream's encoding lacks written as an escape: it ends no report."""
+    for stream in streams:
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
+            stream.reconfigure(errors="backslashreplace")
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a verb and return its exit code: 0, or 1 to 4 and 130 as `wheelmill.errors` and the design name them."""
     # A CI system's cancel and a closed terminal stop a run as Ctrl-C does: nothing is left running.
     for signum in (signal.SIGTERM, signal.SIGHUP):
         with contextlib.suppress(ValueError):  # not the main thread
             signal.signal(signum, signal.default_int_handler)
+    _write_all(sys.stdout, sys.stderr)
     try:
         cli.main(args=argv, prog_name="wheelmill", standalone_mode=False)
     except WheelmillError as error:

@@ -22,7 +22,7 @@ from wheelmill import (
     which_verify,
     which_view,
 )
-from wheelmill.errors import GateError, InputError
+from wheelmill.errors import GateError, InputError, MissingError
 from wheelmill.findings import printable
 from wheelmill.store import write_atomic
 from wheelmill.web import Web
@@ -127,7 +127,11 @@ def _environment(*, program: str | None, text: str | None, bare: bool, **options
     if bare:
         return which_read.override(Environment(), stated)
     asked = which_read.interpreter(program)
-    env = which_read.ask(asked)
+    try:
+        env = which_read.ask(asked)
+    except MissingError as error:
+        error.remedy += ", or state the environment with flags"
+        raise
     # A verb that is called by its path asks the shell's Python, which need not be its own.
     notes = env.notes if program else (*env.notes, f"asked of {asked}; --python names another")
     return which_read.override(env.model_copy(update={"notes": notes}), stated)

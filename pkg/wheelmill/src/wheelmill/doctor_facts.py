@@ -9,6 +9,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
+from wheelmill.doctor_extension import Tables
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -51,7 +53,7 @@ class TorchFiles:
     `lacking` maps each library that is not found to the one of torch that needs it; `absent` are distributions that it
     requires and that are not there; `setuptools` is what it requires of that one. `standard` is the C++ standard that
     its cpp_extension compiles with, `demanded` the lowest that its headers take. `source` is where it came from: PyPI,
-    torch's index, conda, or a build of somebody else's.
+    torch's index, conda, or a build of somebody else's. `damaged` is a file of its own that does not load, and why.
     """
 
     root: str
@@ -65,7 +67,8 @@ class TorchFiles:
     isa: tuple[int, int] | None = None
     lacking: Mapping[str, str] = field(default_factory=dict)
     absent: tuple[str, ...] = ()
-    unreadable: tuple[str, str] | None = None
+    damaged: tuple[str, str] | None = None
+    tables: Tables = field(default_factory=Tables)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,14 +100,34 @@ class Toolkits:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Named:
+    """A variable that names a compiler. `program` is its first word that is no `launcher` such as ccache, `path` where
+    that is, None where it or its launcher is not there.
+    """
+
+    variable: str
+    value: str
+    program: str = ""
+    launcher: str | None = None
+    path: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Compiler:
-    """The C++ compiler that a build calls. `variable` is what names it (CXX, CUDAHOSTCXX), None for g++ by PATH."""
+    """The C++ compiler that a build calls. `variable` is CXX where that names it, None for g++ by PATH.
+
+    `others` are the g++ that PATH has besides, `named` what variables name for C, C++ and CUDA. It is not `checked`
+    where TORCH_DONT_CHECK_COMPILER_ABI has torch's build take any version.
+    """
 
     path: str | None
     variable: str | None = None
     kind: Literal["gcc", "clang"] | None = None
     version: str | None = None
     answer: Answer = "works"
+    others: tuple[Compiler, ...] = ()
+    named: tuple[Named, ...] = ()
+    checked: bool = True
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -12,7 +12,16 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wheelmill import backend, doctor_probe, doctor_toolkits, doctor_torch, engine, gates_box, which_read
+from wheelmill import (
+    backend,
+    doctor_compilers,
+    doctor_probe,
+    doctor_toolkits,
+    doctor_torch,
+    engine,
+    gates_box,
+    which_read,
+)
 from wheelmill.doctor_facts import Disk, Engine, Interpreter, Machine, Program, System
 from wheelmill.doctor_findings import installers
 from wheelmill.errors import MissingError
@@ -29,6 +38,8 @@ SMI = 20.0
 ENGINE = 10
 WSL = "/usr/lib/wsl/lib"
 NVIDIA, DISPLAY = "0x10de", "0x03"
+# Python refuses to read a number of thousands.
+DIGITS = 1000
 GLIBCXX = re.compile(rb"GLIBCXX_(3\.4\.\d{1,3})\0")
 # What Docker, Podman, Apptainer, LXC and systemd put into a container; and what they and Kubernetes set.
 APPTAINER = "/.singularity.d"
@@ -44,8 +55,12 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
     Raises MissingError where the interpreter does not answer.
     """
     env = dict(os.environ)
-    # nvidia-smi hangs where the driver does, and so does what `ask` does: they wait at once.
-    with smi(env) as asked:
+    # nvidia-smi hangs where the driver does, and so does what `ask` does: they wait at once, and so do the tools.
+    with (
+        smi(env) as asked,
+        doctor_compilers.compiler(env) as compiler,
+        doctor_toolkits.ninja(env, program) as ninja,
+    ):
         told = which_read.tell(program, Path(doctor_probe.__file__), {"package": package}, PROBE)
         environment = _with_abi(which_read.ask(program, 0), known)
         told["folders"] = doctor_torch.folders(ldconfig(), env, told["site"], told["conda"])
@@ -55,8 +70,8 @@ def read(program: str, known: Facts, *, folder: Path, package: str | None = None
             python=_interpreter(told),
             torch=torch,
             toolkits=doctor_toolkits.toolkits(env, told["site"], (told["conda"], env.get("CONDA_PREFIX"))),
-            compiler=doctor_toolkits.compiler(env),
-            ninja=doctor_toolkits.ninja(env, program),
+            compiler=compiler(),
+            ninja=ninja(),
             system=system(env, told["conda"], told["folders"], folder),
             engine=container(),
             smi=asked(),
@@ -130,7 +145,7 @@ def system(env: Mapping[str, str], conda: str | None, folders: tuple[Path, ...],
         cores=len(os.sched_getaffinity(0)),
         memory=_memory(),
         jobs=_jobs(),
-        stated_jobs=int(stated) if stated.isdecimal() and int(stated) else None,
+        stated_jobs=int(stated) if stated.isdecimal() and len(stated) < DIGITS else None,
         disks=tuple(_disks(folder)),
         pci=_pci(),
         nodes=_nodes(),

@@ -7,6 +7,8 @@ The job names a package, or null. Nothing is imported: torch and the package are
 
 from __future__ import annotations
 
+import contextlib
+import importlib.machinery
 import importlib.util
 import json
 import re
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 
 TOOLS = ("pip", "setuptools", "ninja", "wheel", "cmake", "numpy")
 LIBRARIES = 500
+
+
+def read_text(self: Any, name: str, strict: Any = metadata.PathDistribution.read_text) -> Any:
+    """A file of a distribution. Bytes in it that are not UTF-8 are replaced: one odd package hides no other."""
+    try:
+        return strict(self, name)
+    except UnicodeDecodeError:
+        return self._path.joinpath(name).read_bytes().decode("utf-8", "replace")
 
 
 def version(name: str) -> str | None:
@@ -40,17 +50,21 @@ def installed() -> Iterator[str]:
 
 def torch() -> dict[str, Any] | None:
     """Where torch's folder is, and what its distribution says."""
-    try:
+    spec: Any = None
+    with contextlib.suppress(ImportError, ValueError):
         spec = importlib.util.find_spec("torch")
-    except (ImportError, ValueError):
-        spec = None
-    if spec is None or not spec.origin:
-        return None
-    told: dict[str, Any] = {"root": str(Path(spec.origin).parent), "requires": [], "tags": [], "installer": None}
-    told["installed"] = sorted(set(installed()))
     try:
         found = metadata.distribution("torch")
     except metadata.PackageNotFoundError:
+        found = None
+    folders = places(spec)
+    # Any folder of that name is a module, one without __init__.py has no origin.
+    if not folders or (found is None and not spec.origin):
+        return None
+    told: dict[str, Any] = {"root": str(folders[0]), "requires": [], "tags": [], "installer": None}
+    told["installed"] = sorted(set(installed()))
+    told["suffixes"] = importlib.machinery.EXTENSION_SUFFIXES
+    if found is None:
         return told
     wheel = (found.read_text("WHEEL") or "").splitlines()
     return {
@@ -61,6 +75,11 @@ def torch() -> dict[str, Any] | None:
         "installer": (found.read_text("INSTALLER") or "").strip() or None,
         "from": found.read_text("direct_url.json"),
     }
+
+
+def places(spec: Any) -> list[Path]:
+    """The folders of a module."""
+    return [Path(folder) for folder in spec.submodule_search_locations or ()] if spec else []
 
 
 def distribution(name: str) -> Any:
@@ -105,19 +124,21 @@ def beside(found: Any) -> list[Path]:
             continue
         if spec and (spec.origin or "").endswith(".so"):
             files.append(Path(str(spec.origin)))
-        for folder in (spec.submodule_search_locations or ()) if spec else ():
-            files += Path(folder).rglob("*.so")
+        for folder in places(spec):
+            files += folder.rglob("*.so")
     return files
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
+    own = sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")})
     include = Path(sysconfig.get_path("include") or "")
     return {
         "executable": sys.executable,
         "include": str(include),
         "headers": (include / "Python.h").is_file(),
         "conda": next((one for one in (sys.prefix, sys.base_prefix) if Path(one, "conda-meta").is_dir()), None),
-        "site": sorted({sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}),
+        # torch looks for NVIDIA's wheels in every folder that modules come from: .pth files and PYTHONPATH add some.
+        "site": list(dict.fromkeys(folder for folder in (*own, *sys.path) if Path(folder).is_dir())),
         "managed": sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
         "tools": {name: version(name) for name in TOOLS},
         "torch": torch(),
@@ -128,6 +149,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 def main(argv: list[str]) -> None:
     # This file's own folder holds modules that are none of that interpreter's.
     sys.path = [path for path in sys.path if Path(path or ".").resolve() != Path(__file__).resolve().parent]
+    metadata.PathDistribution.read_text = read_text  # type: ignore[assignment,method-assign]
     Path(argv[2]).write_text(json.dumps(run(json.loads(Path(argv[1]).read_text(encoding="utf-8")))), encoding="utf-8")
 
 

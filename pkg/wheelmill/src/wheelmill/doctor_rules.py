@@ -1,4 +1,4 @@
-"""Checks of Python, torch, build tools, the host compiler, the system and its container engine. Facts → findings."""
+"""Checks of Python, torch, build tools, the system and its container engine. Facts → findings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from packaging.requirements import Requirement
 
 from wheelmill import hardware
+from wheelmill.backend import BYTES_A_JOB
 from wheelmill.doctor_case import gigabytes, older
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing, version_key
@@ -16,12 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Compiler
 
 # setuptools 70 took `packaging` out of pkg_resources.
 PACKAGING_GONE = "70"
-# The lowest GCC whose C++ of that year torch's headers compile with (c10/util/C++17.h; <concepts> came with GCC 10).
-GCC_OF = {14: 5, 17: 9, 20: 10, 23: 13}
 MANYLINUX = re.compile(r"manylinux_(\d+)_(\d+)|manylinux(1|2010|2014)")
 LEGACY = {"1": "2.5", "2010": "2.12", "2014": "2.17"}
 # Requirements that other checks tell of, by what they bring; and the one without which `import torch` stops.
@@ -59,8 +57,8 @@ def torch(case: Case) -> Iterator[Finding]:
         yield found("torch-absent", **words, command=f"{case.pip} torch{where}")
         return
     version = case.torch.version
-    if files is not None and files.unreadable is not None:
-        file, why = files.unreadable
+    if files is not None and files.damaged is not None:
+        file, why = files.damaged
         command = case.this_torch("--force-reinstall --no-deps ")
         yield found("torch-files", **words, file=file, why=why, version=version, command=command)
     if files is not None and files.lacking:
@@ -137,59 +135,6 @@ def tools(case: Case) -> Iterator[Finding]:
         yield found("ninja-absent", **words)
 
 
-def compiler(case: Case) -> Iterator[Finding]:
-    one = case.machine.compiler
-    asked = f" ({one.variable} names it)" if one.variable else ""
-    install = case.install("compiler")
-    if one.path is None:
-        asked = f": {one.variable} names one that is not there" if one.variable else ": neither g++ nor c++ is on PATH"
-        yield found(
-            "compiler-absent", asked=asked, install=f"unset {one.variable}, or {install}" if one.variable else install
-        )
-        return
-    if one.answer != "works":
-        why = "does not end" if one.answer == "hangs" else "does not run"
-        yield found("compiler-broken", path=one.path, asked=asked, why=why, install=install)
-        return
-    if one.version is not None:
-        major = int(one.version.partition(".")[0])
-        if one.kind == "gcc":
-            yield from _gcc(case, one, major)
-        elif one.kind == "clang":
-            yield from _clang(case, one, major)
-
-
-def _clang(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
-    chosen = case.machine.toolkits.chosen
-    limit = chosen.clang if chosen else None
-    if chosen is not None and limit is not None and major > limit:
-        said = f"clang version! clang version must be less than {limit + 1}"
-        words = {"path": one.path, "have": one.version, "kind": "clang", "cuda": chosen.release, "limit": limit}
-        command = f"export CXX=clang++-{limit} CC=clang-{limit} CUDAHOSTCXX=clang++-{limit}, or unset them and use g++"
-        yield found("compiler-new", **words, said=said, command=command)
-
-
-def _gcc(case: Case, one: Compiler, major: int) -> Iterator[Finding]:
-    chosen, row = case.machine.toolkits.chosen, case.toolkit
-    limit = (chosen.gcc if chosen else None) or (row.gcc if row else None)
-    words = {"path": one.path, "have": one.version}
-    if limit is not None and major > limit and chosen is not None:
-        taking = [cuda.minor for cuda in case.known.cuda.values() if cuda.gcc is not None and cuda.gcc >= major]
-        same = [minor for minor in taking if minor.partition(".")[0] == (chosen.release or "").partition(".")[0]]
-        other = f"; or CUDA {same[0]}, which takes GCC {major}" if same else ""
-        install = case.install("compiler").replace("g++", f"g++-{limit}").replace("gcc-c++", f"gcc{limit}-c++")
-        command = f"{install}; export CXX=g++-{limit} CC=gcc-{limit} CUDAHOSTCXX=g++-{limit}{other}"
-        said = f"GNU version! gcc versions later than {limit} are not supported!"
-        extra = {"kind": "GCC", "cuda": chosen.release, "limit": limit, "said": said}
-        yield found("compiler-new", **words, **extra, command=command)
-    files, own = case.machine.torch, case.torch
-    standard = (files.demanded or files.standard) if files else None
-    needed = GCC_OF.get(standard or 0)
-    if own is not None and needed is not None and major < needed:
-        extra = {"version": own.version, "standard": standard, "needed": needed}
-        yield found("compiler-old", **words, **extra, install=case.install("compiler"))
-
-
 def system(case: Case) -> Iterator[Finding]:
     env, mine = case.machine.env, case.machine.system
     if env.libc is not None and env.libc.kind == "musl":
@@ -226,7 +171,9 @@ def _memory(case: Case) -> Iterator[Finding]:
     mine = case.machine.system
     if mine.jobs is None or mine.memory is None:
         return
-    if mine.stated_jobs is not None and mine.stated_jobs > mine.jobs and mine.jobs < mine.cores:
+    if mine.stated_jobs == 0:
+        what = "MAX_JOBS is 0, which ninja takes for no limit"
+    elif mine.stated_jobs is not None and mine.stated_jobs > max(1, mine.memory // BYTES_A_JOB):
         what = f"MAX_JOBS is {mine.stated_jobs}"
     elif mine.stated_jobs is None and mine.jobs < mine.cores:
         what = f"ninja starts {mine.cores + 2} compilers on {mine.cores} cores"

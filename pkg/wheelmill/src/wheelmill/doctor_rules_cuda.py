@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from wheelmill import arch
 from wheelmill.doctor_case import exported, oldest_and_newest, runs
+from wheelmill.doctor_extension import Tables
 from wheelmill.doctor_findings import Finding, found
 from wheelmill.names import listing
 
@@ -14,6 +15,13 @@ if TYPE_CHECKING:
 
     from wheelmill.doctor_case import Case
     from wheelmill.doctor_facts import Nvcc, Project, Toolkits
+    from wheelmill.findings import Severity
+
+
+HEADERLESS = (
+    "C++ files stop with 'fatal error: cuda_runtime.h: No such file or directory', or linking with "
+    "'cannot find -lcudart'"
+)
 
 
 def toolkit(case: Case) -> Iterator[Finding]:
@@ -55,6 +63,12 @@ def _none(case: Case, kits: Toolkits, wanted: str | None) -> Iterator[Finding]:
             command = f"unset {kits.origin}; {command}"
         yield found("cuda-home-wrong", variable=kits.origin, home=kits.home, command=command)
         return
+    if kits.origin == "PATH":  # as X/nvcc, where torch expects X/bin/nvcc
+        first = next((one for one in kits.nvccs if one.origin == "PATH"), None)
+        words = {"nvcc": first.path if first else "an nvcc", "home": kits.home, "lacks": "bin/nvcc"}
+        stops = f"torch's build stops with \"nvcc not found at '{kits.home}/bin/nvcc'\""
+        yield found("cuda-home-guessed", **words, stops=stops, command=case.use(wanted, but=first))
+        return
     looked = "neither CUDA_HOME, PATH nor /usr/local/cuda leads to one"
     if kits.nvccs:
         looked += f", where builds look; {listing(one.path for one in kits.nvccs)} is here"
@@ -67,7 +81,8 @@ def _complete(case: Case, kits: Toolkits, chosen: Nvcc, wanted: str | None) -> I
     better = wanted or chosen.release
     if kits.origin == "PATH":
         command = case.use(better, but=chosen)
-        yield found("cuda-home-guessed", nvcc=chosen.path, home=kits.home, command=command)
+        words = {"nvcc": chosen.path, "home": kits.home, "lacks": "include/cuda_runtime.h"}
+        yield found("cuda-home-guessed", **words, stops=HEADERLESS, command=command)
     else:
         yield found("cuda-home-headers", home=chosen.home, command=case.use(better, but=chosen))
 
@@ -107,17 +122,15 @@ def arch_list(case: Case) -> Iterator[Finding]:
     env = case.machine.env
     if not text or text == "native":
         if not case.capabilities and env.gpus is not None:
-            yield found("arch-list-unset", "error" if _needs_list(case.project) else None, best=case.best_list)
+            stated = "'native', which means the GPUs here" if text else "not set"
+            severity: Severity | None = "error" if _needs_list(case.project) else None
+            yield found("arch-list-unset", severity, stated=stated, best=case.best_list)
         return
-    for name, words in case.known.arch_names.items():
-        text = text.replace(name, words)
-    targets = [(word, arch.parse(word)) for word in arch.split(text)]
-    wrong = next((word for word, target in targets if target is None), None)
-    stated = case.machine.toolkits.arch_list
-    if wrong is not None or not targets:
-        yield found("arch-list-wrong", list=stated, word=wrong or "nothing", best=case.best_list)
+    words, wrong = _targets(case, text)
+    if wrong is not None:
+        yield found("arch-list-wrong", list=repr(text), **wrong, best=case.best_list)
         return
-    known = [target for _, target in targets if target is not None]
+    known = [target for word in words if (target := arch.parse(word))]
     row = case.toolkit
     unknown = next((one for one in known if row is not None and one.name not in row.names), None)
     if row is not None and unknown is not None:
@@ -127,7 +140,27 @@ def arch_list(case: Case) -> Iterator[Finding]:
     ptx = [one.name.replace(".", "") for one in known if one.ptx]
     for gpu in dict.fromkeys(env.gpus or ()):
         if gpu.capability and not runs(gpu.capability, sass, ptx):
-            yield found("arch-list-gpu", list=stated, gpu=gpu, best=" ".join([*arch.split(text), gpu.capability]))
+            yield found("arch-list-gpu", list=text, gpu=gpu, best=" ".join([*words, gpu.capability]))
+
+
+def _targets(case: Case, text: str) -> tuple[tuple[str, ...], dict[str, str] | None]:
+    """(the targets of a TORCH_CUDA_ARCH_LIST, what is to be said of the first that torch's build refuses)."""
+    files = case.machine.torch
+    own = files.tables if files is not None else Tables()
+    # Only setup.py goes through torch's cpp_extension: its CMake files are not as strict.
+    strict = case.project is None or case.project.setup
+    # It splits at every blank and semicolon, so two in a row, or one at an end, make an empty target.
+    parts = text.replace(" ", ";")
+    for name, words in (own.names or case.known.arch_names).items():
+        parts = parts.replace(name, words.replace(" ", ";"))
+    targets = tuple(parts.split(";")) if strict else arch.split(parts)
+    taken = {word + more for word in own.arches for more in ("", "+PTX")} if strict else set()
+    wrong = next((word for word in targets or [""] if (word not in taken if taken else not arch.parse(word))), None)
+    if wrong is None:
+        return targets, None
+    whose = f" that torch {case.torch.version} takes" if case.torch is not None and arch.parse(wrong) else ""
+    what = f"{wrong} is no target{whose}" if wrong else "torch splits it at each blank and semicolon: one part is empty"
+    return targets, {"word": wrong, "what": what}
 
 
 def _needs_list(project: Project | None) -> bool:

@@ -1,4 +1,4 @@
-"""Every nvcc of a machine and the one that a torch build would take; the host compiler and ninja. Asked, not judged."""
+"""Every nvcc of a machine and the one that a torch build would take; ninja; asking programs. Nothing is judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from wheelmill import proc, toolkit
-from wheelmill.doctor_facts import Answer, Compiler, Nvcc, Program, Toolkits
+from wheelmill.doctor_facts import Answer, Nvcc, Program, Toolkits
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +21,7 @@ GCC_LIMIT = re.compile(r"#\s*if\s+__GNUC__\s*>\s*(\d+)")
 CLANG_LIMIT = re.compile(r"clang version must be less than (\d+)")
 # conda's compilers look into the second by themselves.
 HEADERS = ("include/cuda_runtime.h", "targets/*/include/cuda_runtime.h")
+LAUNCHERS = frozenset({"ccache", "sccache", "distcc", "icecc", "buildcache", "env", "nice", "time"})
 DEFAULT_HOME = "/usr/local/cuda"
 # Under the root, and under site-packages.
 HOMES = ("usr/local/cuda", "usr/local/cuda-*", "opt/cuda", "opt/cuda-*", "usr/lib/cuda", "usr/lib/nvidia-cuda-toolkit")
@@ -34,7 +35,7 @@ def ask(args: Sequence[str], *, seconds: float = SECONDS) -> Program:
 
 
 @contextmanager
-def asking(args: Sequence[str], *, seconds: float) -> Iterator[Callable[[], Program]]:
+def asking(args: Sequence[str], *, seconds: float = SECONDS) -> Iterator[Callable[[], Program]]:
     """A program that runs beside the block, and what gives its answer; one that does not start fails."""
     with ExitStack() as stack:
         try:
@@ -52,7 +53,7 @@ def _answered(path: str, status: int | None, said: str) -> Program:
 
 
 def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str | None]) -> Toolkits:
-    """The nvccs in `env`, /usr/local, /opt, NVIDIA's wheels of `site` (site-packages) and the conda `prefixes`.
+    """The nvccs in `env`, /usr/local, /opt, NVIDIA's wheels of `site` (where modules are) and the conda `prefixes`.
 
     CUDA_HOME is found as torch.utils.cpp_extension does it: the variable, else the folder above PATH's nvcc, else
     /usr/local/cuda.
@@ -61,13 +62,15 @@ def toolkits(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str
     for origin, path in _places(env, site, prefixes):
         if _runs(path):
             every.setdefault(str(path), origin)
-    known: dict[str, Nvcc] = {path: _nvcc(Path(path), origin) for path, origin in every.items()}
     home, by = _home(env)
     own = str(Path(home) / "bin" / "nvcc") if home else ""
-    stated = env.get("PYTORCH_NVCC")
-    chosen = known.get(stated or own) or (_nvcc(Path(own), str(by)) if own and _runs(Path(own)) else None)
+    asked = [*every, own] if own and own not in every and _runs(Path(own)) else [*every]
+    with ExitStack() as stack:  # several that hang take the time of one
+        answers = [stack.enter_context(asking([path, "--version"])) for path in asked]
+        known = {path: _nvcc(answer(), every.get(path, str(by))) for path, answer in zip(asked, answers, strict=True)}
+    chosen = known.get(_found(env, "PYTORCH_NVCC") or own) or known.get(own)
     return Toolkits(
-        nvccs=tuple(known.values()),
+        nvccs=tuple(known[path] for path in every),
         home=home,
         origin=by,
         chosen=chosen,
@@ -80,8 +83,8 @@ def _places(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str 
     path = env.get("PATH", "")
     yield from ((name, Path(env[name]) / "bin" / "nvcc") for name in ("CUDA_HOME", "CUDA_PATH") if env.get(name))
     for name in ("CUDACXX", "PYTORCH_NVCC"):
-        if env.get(name):
-            yield name, Path(shutil.which(env[name], path=path) or env[name])
+        if (found := _found(env, name)) is not None:
+            yield name, Path(found)
     yield from (("PATH", Path(folder) / "nvcc") for folder in path.split(os.pathsep) if folder)
     for pattern in HOMES:
         yield from ((str(home), home / "bin" / "nvcc") for home in sorted(Path("/").glob(pattern)))
@@ -89,6 +92,22 @@ def _places(env: Mapping[str, str], site: Iterable[str], prefixes: Iterable[str 
         for pattern in WHEELS:
             yield from (("NVIDIA's wheels", found) for found in sorted(Path(folder).glob(pattern)))
     yield from (("conda", Path(prefix) / "bin" / "nvcc") for prefix in prefixes if prefix)
+
+
+def parted(text: str) -> tuple[list[str], str]:
+    """(the launchers, the program) that a variable such as CXX='ccache g++ -m64' names."""
+    launchers: list[str] = []
+    for word in text.split():
+        if Path(word).name in LAUNCHERS:
+            launchers.append(word)
+        elif not launchers or ("=" not in word and not word.startswith("-")):  # `env` takes variables and options
+            return launchers, word
+    return launchers, ""
+
+
+def _found(env: Mapping[str, str], variable: str) -> str | None:
+    _, program = parted(env.get(variable, ""))
+    return shutil.which(program, path=env.get("PATH", "")) if program else None
 
 
 def _runs(path: Path) -> bool:
@@ -108,8 +127,8 @@ def _home(env: Mapping[str, str]) -> tuple[str | None, str | None]:
     return (DEFAULT_HOME, DEFAULT_HOME) if Path(DEFAULT_HOME).exists() else (None, None)
 
 
-def _nvcc(path: Path, origin: str) -> Nvcc:
-    told = ask([str(path), "--version"])
+def _nvcc(told: Program, origin: str) -> Nvcc:
+    path = Path(told.path)
     home = path.parent.parent
     gcc, clang = _limits(path)
     return Nvcc(
@@ -138,29 +157,12 @@ def _limits(path: Path) -> tuple[int | None, int | None]:
     return None, None
 
 
-def compiler(env: Mapping[str, str]) -> Compiler:
-    """The C++ compiler that torch's build calls: CXX, else nvcc's CUDAHOSTCXX, else g++ or c++ by PATH."""
-    variable = next((name for name in ("CXX", "CUDAHOSTCXX") if env.get(name)), None)
-    words = env[variable].split() if variable else []
-    # CXX='ccache g++' names a launcher first.
-    names = [words[-1] if len(words) > 1 and not words[-1].startswith("-") else words[0]] if words else ["g++", "c++"]
-    path = next((found for name in names if (found := shutil.which(name, path=env.get("PATH", "")))), None)
-    if path is None:
-        return Compiler(path=None, variable=variable)
-    banner = ask([path, "--version"])
-    version = ask([path, "-dumpfullversion", "-dumpversion"])
-    match = re.search(r"\d+(\.\d+)*", version.said)
-    said = banner.said.lower()
-    return Compiler(
-        path=path,
-        variable=variable,
-        kind="gcc" if "free software foundation" in said else "clang" if "clang" in said else None,
-        version=match[0] if match and version.answer == "works" else None,
-        answer=banner.answer,
-    )
-
-
-def ninja(env: Mapping[str, str], python: str) -> Program | None:
-    """The ninja that torch calls by PATH, else the one beside the interpreter; None where there is none."""
+@contextmanager
+def ninja(env: Mapping[str, str], python: str) -> Iterator[Callable[[], Program | None]]:
+    """What gives the ninja that torch calls by PATH, else the one beside the interpreter; None where there is none."""
     path = shutil.which("ninja", path=env.get("PATH", "")) or shutil.which(str(Path(python).with_name("ninja")))
-    return ask([path, "--version"]) if path else None
+    if path is None:
+        yield lambda: None
+        return
+    with asking([path, "--version"]) as answer:
+        yield answer

@@ -12,9 +12,10 @@ from packaging.markers import UndefinedComparison
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import canonicalize_name
 
-from wheelmill import elf
+from wheelmill import doctor_extension, elf
 from wheelmill.doctor_facts import TorchFiles
 from wheelmill.errors import GateError
+from wheelmill.names import listing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,14 +40,17 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
     row = known.torch.get(torch.minor) if torch and torch.version else None
     sass: tuple[str, ...] | None = None
     ptx: tuple[str, ...] = ()
-    isa = unreadable = None
+    isa = None
+    suffixes = told["suffixes"]
+    own = next((path for suffix in suffixes if (path := root / f"_C{suffix}").is_file()), None)
+    damaged = _gone(root, own, suffixes[0])
     try:
         code = root / "lib" / "libtorch_cuda.so"
         if code.is_file():
             sass, ptx, isa = elf.device(code, code.name)
-        lacking = _lacking(root / "lib", folders)
+        lacking = _lacking(root / "lib", own, folders)
     except (GateError, OSError) as error:
-        unreadable, lacking = ("a library", str(error.__cause__ or error)), {}
+        damaged, lacking = ("a library", f"cannot be read: {error.__cause__ or error}"), {}
     return TorchFiles(
         root=str(root),
         source=source(told, torch),
@@ -59,8 +63,19 @@ def read(told: Mapping[str, Any], env: Environment, known: Facts, folders: Seque
         isa=isa,
         lacking=lacking,
         absent=absent(told["requires"], told["installed"], env),
-        unreadable=unreadable,
+        damaged=damaged,
+        tables=doctor_extension.read(text),
     )
+
+
+def _gone(root: Path, own: Path | None, suffix: str) -> tuple[str, str] | None:
+    """(a file of torch that is not there, what to say of it); `own` is its module for this Python."""
+    if not _is_file(root / "__init__.py"):
+        return f"{root}/__init__.py", "is not there"
+    if own is None:
+        others = sorted(path.name for path in root.glob("_C.*.so"))
+        return f"{root}/_C{suffix}", f"is not there{f' ({listing(others)} is for another Python)' if others else ''}"
+    return None
 
 
 def _text(path: Path) -> str:
@@ -126,10 +141,10 @@ def absent(requires: Iterable[str], installed: Iterable[str], env: Environment) 
     return tuple(dict.fromkeys(found))
 
 
-def _lacking(folder: Path, folders: Sequence[Path]) -> dict[str, str]:
-    """The libraries that those of torch need and the loader does not find, with the one that needs it."""
+def _lacking(folder: Path, own: Path | None, folders: Sequence[Path]) -> dict[str, str]:
+    """The libraries that those of torch, and its module, need and the loader does not find, with what needs each."""
     found: dict[str, str] = {}
-    waiting = [folder / name for name in FIRST if (folder / name).is_file()]
+    waiting = [path for path in (*(folder / name for name in FIRST), own) if path and path.is_file()]
     seen = set(waiting)
     while waiting:
         path = waiting.pop(0)

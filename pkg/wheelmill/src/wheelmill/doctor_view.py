@@ -111,7 +111,7 @@ def _memory(case: Case) -> str:
     mine = case.machine.system
     if mine.memory is None or mine.jobs is None:
         return "unknown"
-    stated = f" (it is {mine.stated_jobs})" if mine.stated_jobs else ""
+    stated = f" (it is {mine.stated_jobs})" if mine.stated_jobs is not None else ""
     return f"{gigabytes(mine.memory)} free, {mine.cores} cores: MAX_JOBS={mine.jobs} fits{stated}"
 
 

@@ -153,14 +153,16 @@ def installed() -> dict[str, Any] | None:
     spec = importlib.util.find_spec("torch")
     root = Path(spec.origin).parent if spec is not None and spec.origin else None
     try:
-        text = (root / "version.py").read_text(encoding="utf-8") if root else ""
+        file = root / "version.py" if root else None
+        # A pipe of that name would never end.
+        text = file.read_text(encoding="utf-8", errors="replace") if file and file.is_file() else ""
     except OSError:
         text = ""
     values = dict(re.findall(r"^(__version__|cuda|hip|rocm|xpu)\b[^=\n]*=\s*'([^']*)'", text, re.MULTILINE))
     if "__version__" not in values:
         try:
             return {"version": metadata.version("torch"), "origin": origin()}
-        except metadata.PackageNotFoundError:
+        except (metadata.PackageNotFoundError, UnicodeDecodeError):
             return None
     cmake = root / "share" / "cmake" / "Torch" / "TorchConfig.cmake" if root else None
     flag = (
@@ -176,7 +178,7 @@ def origin() -> str | None:
     """`conda` where conda installed it; else nothing is said."""
     try:
         by = (metadata.distribution("torch").read_text("INSTALLER") or "").strip()
-    except metadata.PackageNotFoundError:
+    except (metadata.PackageNotFoundError, UnicodeDecodeError):
         by = ""
     records = [*Path(sys.prefix, "conda-meta").glob("pytorch-[0-9]*.json")]
     return "conda" if by == "conda" or (records and by != "pip") else None

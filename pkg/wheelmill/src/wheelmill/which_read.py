@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 IMPORT = 60.0
 SPARE = 90.0
 SIZE = 4 << 20
-REMEDY = "name a Python of 3.8 or later with --python, or state the environment with flags"
+REMEDY = "name a Python of 3.8 or later with --python"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
