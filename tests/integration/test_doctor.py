@@ -116,10 +116,11 @@ HANGING = {
 @pytest.fixture(scope="module", autouse=True)
 def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
     """What is told beside programs that hang: all are asked at the start, for each takes as long as it may."""
+    folder = tmp_path_factory.mktemp("hangs")
 
     def run(name: str) -> Any:
         programs, text = HANGING[name]
-        path = tmp_path_factory.mktemp("hangs") / "bin"
+        path = folder / name / "bin"
         for program in programs.split():
             stub(path, program, text.replace("{}", mark(name)))
         start = time.monotonic()
