@@ -32,7 +32,7 @@ def compiler(env: Mapping[str, str]) -> Iterator[Callable[[], Compiler]]:
     names = named(env)
     stated = next((one for one in names if one.variable == "CXX"), None)
     path = stated.path if stated else next(filter(None, (_which(env, name) for name in ("g++", "c++"))), None)
-    facts = {"variable": stated and stated.variable, "named": names}
+    facts = {"variable": stated and stated.variable, "named": names, "default": _which(env, "g++")}
     checked = env.get("TORCH_DONT_CHECK_COMPILER_ABI") not in UNCHECKED
     with ExitStack() as stack:
         own = stack.enter_context(_asking(path)) if path else partial(Compiler, path=None)
