@@ -533,7 +533,9 @@ def test_odd_places_and_variables(ask: Callable[..., Any], tmp_path: Path) -> No
     loop.symlink_to(loop)
     folder = tmp_path / "empty"
     folder.mkdir()
-    told = ask(folder, CUDA_HOME=str(loop), CXX=str(loop), PATH=f"{loop}:{os.environ['PATH']}")
+    long = f"/{'x' * 5000}"
+    odd = {"CXX": str(loop), "CC": long, "PATH": f"{loop}:{long}:{os.environ['PATH']}"}
+    told = ask(folder, CUDA_HOME=str(loop), PYTHONPATH=f"{os.environ.get('PYTHONPATH', '')}:{long}", **odd)
     assert told["found"]["project-empty"]["severity"] == "error"
 
 

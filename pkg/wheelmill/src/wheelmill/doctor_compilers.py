@@ -64,11 +64,18 @@ def _others(env: Mapping[str, str], path: str | None) -> Iterator[str]:
     """Each g++ of PATH that is another program than `path`."""
     seen = {os.path.realpath(path or "")}
     for folder in filter(None, env.get("PATH", "").split(os.pathsep)):
-        for name in sorted(map(str, Path(folder).glob("g++*"))):
+        for name in _listed(folder):
             if re.search(r"/g\+\+(-\d+)?$", name) and _which(env, name) and os.path.realpath(name) not in seen:
                 seen.add(os.path.realpath(name))
                 if len(seen) <= MOST:
                     yield name
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(map(str, Path(folder).glob("g++*")))
+    except OSError:  # a loop of links, a name that is too long
+        return []
 
 
 @contextmanager
