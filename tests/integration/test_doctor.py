@@ -116,10 +116,11 @@ HANGING = {
 @pytest.fixture(scope="module", autouse=True)
 def hung(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Any]]:
     """What is told beside programs that hang: all are asked at the start, for each takes as long as it may."""
+    folder = tmp_path_factory.mktemp("hangs")
 
     def run(name: str) -> Any:
         programs, text = HANGING[name]
-        path = tmp_path_factory.mktemp("hangs") / "bin"
+        path = folder / name / "bin"
         for program in programs.split():
             stub(path, program, text.replace("{}", mark(name)))
         start = time.monotonic()
@@ -532,7 +533,9 @@ def test_odd_places_and_variables(ask: Callable[..., Any], tmp_path: Path) -> No
     loop.symlink_to(loop)
     folder = tmp_path / "empty"
     folder.mkdir()
-    told = ask(folder, CUDA_HOME=str(loop), CXX=str(loop), PATH=f"{loop}:{os.environ['PATH']}")
+    long = f"/{'x' * 5000}"
+    odd = {"CXX": str(loop), "CC": long, "PATH": f"{loop}:{long}:{os.environ['PATH']}"}
+    told = ask(folder, CUDA_HOME=str(loop), PYTHONPATH=f"{os.environ.get('PYTHONPATH', '')}:{long}", **odd)
     assert told["found"]["project-empty"]["severity"] == "error"
 
 

@@ -93,6 +93,7 @@ LIBRARY = PackageLibrary(path="/env/op.so", sass=("80",), ptx=("80",), isa=(9, 0
 
 
 BOUND = replace(FILES, tables=replace(FILES.tables, gcc={"13.0": 13}, clang={"13.0": 18}))
+GET = "apt-get install -y g++"
 MUTE = Driver(version="580.65.06")
 
 
@@ -574,6 +575,7 @@ def test_what_a_finding_weighs_depends_on_what_is_asked(judged: Callable[..., di
             "CXX",
             "CXX=/usr/bin/g++-12 CC=/usr/bin/gcc-12",
         ),
+        ("8.5.0", {"/opt/bin/g++": "12.2.0"}, "CXX", "export CXX=/opt/bin/g++ CC=/opt/bin/gcc"),
         ("8.5.0", {"/usr/bin/g++-12": "12.2.0"}, None, "export CXX=/usr/bin/g++-12 CC=/usr/bin/gcc-12"),
         ("8.5.0", {"/usr/bin/g++-16": "16.1.0"}, None, "install -y g++-9; export CXX=g++-9 CC=gcc-9 "),
         ("8.5.0", {}, None, "(the distribution may have another number: GCC 9 to 15 will do)"),
@@ -588,20 +590,31 @@ def test_a_compiler_that_does_not_fit_is_mended_by_one_that_does(
     command: str,
 ) -> None:
     beside = tuple(Compiler(path=path, kind="gcc", version=its) for path, its in others.items())
-    found = judged(compiler={"version": version, "variable": variable, "others": beside})
+    default = {"default": "/usr/bin/g++"}
+    found = judged(compiler={"version": version, "variable": variable, "others": beside, **default})
     (one,) = (one for name, one in found.items() if name in ("compiler-old", "compiler-new"))
     assert command in one.mend
+    broken = {"answer": "fails", "variable": variable, "others": beside, **default}
+    assert judged(compiler=broken)["compiler-broken"].mend == (
+        one.mend if "=/" in command or "unset" in command else GET
+    )
 
 
 def test_what_names_compilers_hinders_what_reads_it(judged: Callable[..., dict[str, Finding]]) -> None:
     cmake = replace(PROJECT, setup=False)
-    for variable, torchs, cmakes in (("CC", "error", "warning"), ("CUDACXX", "warning", "error")):
+    for variable, torchs, cmakes in (
+        ("CC", "error", None),
+        ("CUDACXX", "warning", "error"),
+        ("NVCC_CCBIN", "error", "error"),
+    ):
         named = naming(variable, "/nothing", "/nothing")
-        assert judged(project=replace(PROJECT, ninja=True), **named)["compiler-variable"].severity == torchs
-        assert judged(project=cmake, **named)["compiler-variable"].severity == cmakes
-        assert judged(project=replace(cmake, cuda=False), **named)["compiler-variable"].severity == "info"
+        own = judged(project=replace(PROJECT, ninja=True), **named)["compiler-variable"]
+        other = judged(project=cmake, **named).get("compiler-variable")
+        assert (own.severity, other and other.severity) == (torchs, cmakes)
+        assert judged(project=replace(PROJECT, cuda=False), **named)["compiler-variable"].severity == "info"
     bound: dict[str, Any] = {"torch": BOUND, "compiler": {"version": "14.2.0"}}
     assert "compiler-new" not in judged(project=cmake, **bound)
+    assert judged(project=replace(PROJECT, cuda=False), **bound)["compiler-new"].severity == "info"
 
 
 def test_cmake_reads_a_list_of_targets_less_strictly(judged: Callable[..., dict[str, Finding]]) -> None:

@@ -32,7 +32,7 @@ def compiler(env: Mapping[str, str]) -> Iterator[Callable[[], Compiler]]:
     names = named(env)
     stated = next((one for one in names if one.variable == "CXX"), None)
     path = stated.path if stated else next(filter(None, (_which(env, name) for name in ("g++", "c++"))), None)
-    facts = {"variable": stated and stated.variable, "named": names}
+    facts = {"variable": stated and stated.variable, "named": names, "default": _which(env, "g++")}
     checked = env.get("TORCH_DONT_CHECK_COMPILER_ABI") not in UNCHECKED
     with ExitStack() as stack:
         own = stack.enter_context(_asking(path)) if path else partial(Compiler, path=None)
@@ -64,11 +64,18 @@ def _others(env: Mapping[str, str], path: str | None) -> Iterator[str]:
     """Each g++ of PATH that is another program than `path`."""
     seen = {os.path.realpath(path or "")}
     for folder in filter(None, env.get("PATH", "").split(os.pathsep)):
-        for name in sorted(map(str, Path(folder).glob("g++*"))):
+        for name in _listed(folder):
             if re.search(r"/g\+\+(-\d+)?$", name) and _which(env, name) and os.path.realpath(name) not in seen:
                 seen.add(os.path.realpath(name))
                 if len(seen) <= MOST:
                     yield name
+
+
+def _listed(folder: str) -> list[str]:
+    try:
+        return sorted(map(str, Path(folder).glob("g++*")))
+    except OSError:  # a loop of links, a name that is too long
+        return []
 
 
 @contextmanager

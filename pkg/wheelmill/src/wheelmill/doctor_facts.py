@@ -116,8 +116,8 @@ class Named:
 class Compiler:
     """The C++ compiler that a build calls. `variable` is CXX where that names it, None for g++ by PATH.
 
-    `others` are the g++ that PATH has besides, `named` what variables name for C, C++ and CUDA. It is not `checked`
-    where TORCH_DONT_CHECK_COMPILER_ABI has torch's build take any version.
+    `default` is PATH's first g++, `others` are those that PATH has beside this compiler, `named` what variables name
+    for C, C++ and CUDA. It is not `checked` where TORCH_DONT_CHECK_COMPILER_ABI has torch's build take any version.
     """
 
     path: str | None
@@ -125,6 +125,7 @@ class Compiler:
     kind: Literal["gcc", "clang"] | None = None
     version: str | None = None
     answer: Answer = "works"
+    default: str | None = None
     others: tuple[Compiler, ...] = ()
     named: tuple[Named, ...] = ()
     checked: bool = True

@@ -33,6 +33,13 @@ def read_text(self: Any, name: str, strict: Any = metadata.PathDistribution.read
         return self._path.joinpath(name).read_bytes().decode("utf-8", "replace")
 
 
+def is_folder(path: str) -> bool:
+    try:
+        return Path(path).is_dir()
+    except (OSError, ValueError):  # a name that no file can have
+        return False
+
+
 def version(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -138,7 +145,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
         "headers": (include / "Python.h").is_file(),
         "conda": next((one for one in (sys.prefix, sys.base_prefix) if Path(one, "conda-meta").is_dir()), None),
         # torch looks for NVIDIA's wheels in every folder that modules come from: .pth files and PYTHONPATH add some.
-        "site": list(dict.fromkeys(folder for folder in (*own, *sys.path) if Path(folder).is_dir())),
+        "site": list(dict.fromkeys(folder for folder in (*own, *sys.path) if is_folder(folder))),
         "managed": sys.prefix == sys.base_prefix and Path(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED").is_file(),
         "tools": {name: version(name) for name in TOOLS},
         "torch": torch(),

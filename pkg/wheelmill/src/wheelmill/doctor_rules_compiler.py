@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
     from wheelmill.doctor_case import Case
     from wheelmill.doctor_facts import Compiler, Named
+    from wheelmill.findings import Severity
 
 # The lowest GCC whose C++ of that year torch's headers compile with (c10/util/C++17.h; <concepts> came with GCC 10).
 GCC_OF = {14: 5, 17: 9, 20: 10, 23: 13}
@@ -33,7 +34,7 @@ def compiler(case: Case) -> Iterator[Finding]:
         return
     if one.answer != "works":
         why = "does not end" if one.answer == "hangs" else "does not run"
-        yield found("compiler-broken", path=one.path, asked=asked, why=why, install=install)
+        yield found("compiler-broken", path=one.path, asked=asked, why=why, install=_instead(case, one) or install)
         return
     if one.version is not None and one.kind is not None:
         yield from _new(case, one, one.version, one.kind)
@@ -58,7 +59,8 @@ def _new(case: Case, one: Compiler, have: str, kind: str) -> Iterator[Finding]:
         }
         stops = f"nvcc stops with '#error -- unsupported {said[kind]}'"
     words = {"path": one.path, "have": have, "kind": KINDS[kind], "whose": whose, "stops": stops}
-    yield found("compiler-new", **words, command=_instead(case, one) or _another(case, kind, limit))
+    severity: Severity | None = None if case.wants_cuda else "info"  # nvcc is not called
+    yield found("compiler-new", severity, **words, command=_instead(case, one) or _another(case, kind, limit))
 
 
 def _old(case: Case, one: Compiler, have: str, kind: str) -> Iterator[Finding]:
@@ -72,6 +74,11 @@ def _old(case: Case, one: Compiler, have: str, kind: str) -> Iterator[Finding]:
 
 def _major(version: str) -> int:
     return int(version.partition(".")[0])
+
+
+def _by_cmake(case: Case) -> bool:
+    """Whether the project is built without setup.py, and so without torch's own build."""
+    return case.project is not None and not case.project.setup
 
 
 def _needed(case: Case) -> int | None:
@@ -90,8 +97,7 @@ def _most(case: Case, kind: str) -> int | None:
 def _torchs(case: Case, kind: str) -> int | None:
     """The newest that torch's build takes with this nvcc; None where it does not look, or does not know that CUDA."""
     files, own, chosen = case.machine.torch, case.torch, case.machine.toolkits.chosen
-    by_cmake = case.project is not None and not case.project.setup
-    if files is None or own is None or own.major is None or chosen is None or by_cmake:
+    if files is None or own is None or own.major is None or chosen is None or _by_cmake(case):
         return None
     if not case.machine.compiler.checked or FROM_SOURCE.match(own.version or ""):
         return None
@@ -106,7 +112,7 @@ def _instead(case: Case, one: Compiler) -> str | None:
         fits = other.version and other.kind == "gcc" and other.answer == "works" and _major(other.version) >= low
         if fits and other.path and (high is None or _major(other.version or "0") <= high):
             folder, _, name = other.path.rpartition("/")
-            if one.variable and name == "g++":
+            if one.variable and other.path == one.default:
                 return "unset CXX CC"
             return f"export CXX={other.path} CC={folder}/{name.replace('g++', 'gcc')}"
     return None
@@ -135,10 +141,11 @@ def variables(case: Case) -> Iterator[Finding]:
     torchs = project is None or project.ninja or project.certain
     for name, one in stated.items():
         if name in ("CUDAHOSTCXX", "CUDACXX"):
-            told, sure = _cmake(one), project is not None and not project.setup
+            told, sure = _cmake(one), _by_cmake(case)
+        elif _by_cmake(case) if name != "NVCC_CCBIN" else "CC" in stated and not _by_cmake(case):
+            continue
         else:
-            told = None if name == "NVCC_CCBIN" and "CC" in stated else _torch(case, one)
-            sure = torchs
+            told, sure = _torch(case, one), torchs or name == "NVCC_CCBIN"
         if told is not None:
             so, will, mend = told
             words = {"variable": name, "value": repr(one.value), "why": so, "what": will, "command": mend}
