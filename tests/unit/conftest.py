@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import ssl  # noqa: F401, it makes a class of the socket that tests are refused
 import subprocess
 from typing import TYPE_CHECKING, NoReturn
 
