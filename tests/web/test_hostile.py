@@ -82,20 +82,20 @@ def evil(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_nothing_of_a_record_runs(open_page: Callable[..., Page], evil: Path, path: str) -> None:
     page = open_page(f"{evil.as_uri()}/{path}")
     page.wait_for_load_state("networkidle")
-    expect(page.locator("img")).to_have_count(0)
-    expect(page.locator("script:not([src])")).to_have_count(0)
+    assert page.locator("img").count() == 0
+    assert page.locator("script:not([src])").count() == 0
     text = page.content()
     assert "<script>alert" not in text
     assert "49" not in page.locator("main").inner_text().replace("849", "")
     if path != "index.html":
-        expect(page.locator("body")).to_contain_text("<img src=x onerror=alert(")
+        expect(page.locator("body")).to_contain_text("<img src=x onerror=alert(", use_inner_text=True)
 
 
 def test_a_hostile_release_can_be_chosen(open_page: Callable[..., Page], evil: Path) -> None:
     page = open_page(f"{evil.as_uri()}/index.html")
     page.get_by_text("No wheel of evil 1.1").wait_for()
     assert page.evaluate("wheelmill.releases.get('evil 1.1').wheels[0].yanked") == BAD
-    expect(page.locator("#answer img")).to_have_count(0)
+    assert page.locator("#answer img").count() == 0
 
 
 def test_what_a_record_says_is_one_word_of_the_command(open_page: Callable[..., Page], served: str) -> None:
