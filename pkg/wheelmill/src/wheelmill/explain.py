@@ -11,7 +11,6 @@ from wheelmill.explain_mask import Masking
 from wheelmill.explain_past import got_over
 from wheelmill.explain_rules import CONFIDENCE, fill, rules
 from wheelmill.explain_text import is_cut
-from wheelmill.explain_told import is_quoted
 from wheelmill.explain_words import FUNCTIONS
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ def _held(rule: Rule, log: Log, hit: _Hit) -> tuple[bool, list[int], dict[str, s
             if other is None:
                 return None
             groups = {**other.groups, **groups}
-            quoted += [index for index in other.lines if not is_quoted(log.lines, index)]
+            quoted += [index for index in other.lines if not log.quotes(index)]
     if any(map(log.says, rule.unless)) or _says(rule.unless_near, log.lines[close.start : close.stop]):
         return None
     proven = [one for one in (_anywhere(pattern, log, None) for pattern in rule.proof) if one is not None]
@@ -141,8 +140,8 @@ def _hits(rule: Rule, log: Log) -> Iterator[_Hit]:
         for index in (place for word in rule.find for place in text.places(word)):
             if index not in seen:
                 seen.add(index)
-                hit = None if is_quoted(log.lines, index) else _at(rule.line, log, index)
-                if hit is not None and not all(is_quoted(log.lines, one) for one in hit.lines):
+                hit = None if log.quotes(index) else _at(rule.line, log, index)
+                if hit is not None and not all(map(log.quotes, hit.lines)):
                     yield hit
 
 

@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from wheelmill import explain_past, explain_text
+from wheelmill import explain_past, explain_text, explain_told
 from wheelmill.errors import InputError
 
 if sys.version_info >= (3, 11):
@@ -129,16 +129,14 @@ def shared(lines: Sequence[Line]) -> list[Line]:
 
     It is what neighbours begin with alike, digits apart, where one of them goes on with an indentation.
     """
-    starts = [STREAM.match(line.said) for line in lines]
-    keys = [start[0].translate(MASKED) if start else "" for start in starts]
-    found = []
-    for index, (line, start, key) in enumerate(zip(lines, starts, keys, strict=True)):
-        near = range(max(index - BESIDE, 0), min(index + BESIDE + 1, len(lines)))
-        alike = [one for one in near if key and keys[one] == key]
-        if start and len(alike) >= ALIKE and any(lines[one].said[len(keys[one]) :].startswith("  ") for one in alike):
-            said = line.said[start.end() :]
-            line = replace(line, said=said, bare=FRAME.sub("", said))  # noqa: PLW2901
-        found.append(line)
+    keys = [start[0].translate(MASKED) if (start := STREAM.match(line.said)) else "" for line in lines]
+    found = [*lines]
+    for index, (line, key) in enumerate(zip(lines, keys, strict=True)):
+        near = range(max(index - BESIDE, 0), min(index + BESIDE + 1, len(lines))) if key else ()
+        alike = [lines[one] for one in near if keys[one] == key]
+        if len(alike) >= ALIKE and any(one.said[len(key) :].startswith("  ") for one in alike):
+            said = line.said[len(key) :]
+            found[index] = replace(line, said=said, bare=FRAME.sub("", said))
     return found
 
 
@@ -152,6 +150,7 @@ class Log:
         self.lines = lines
         self.matches: dict[re.Pattern[str], tuple[list[int], dict[str, str]] | None] = {}
         self._said: dict[re.Pattern[str], bool] = {}
+        self._quoted: dict[int, bool] = {}
         self._parts: dict[range, Log] = {}
 
     def part(self, where: range) -> Log:
@@ -159,6 +158,12 @@ class Log:
         if where not in self._parts:
             self._parts[where] = Log(self.lines[where.start : where.stop])
         return self._parts[where]
+
+    def quotes(self, index: int) -> bool:
+        """Whether a line shows words of an error that did not happen there."""
+        if index not in self._quoted:
+            self._quoted[index] = explain_told.is_quoted(self.lines, index)
+        return self._quoted[index]
 
     def says(self, pattern: re.Pattern[str]) -> bool:
         """Whether a pattern matches anywhere in the lines as they are."""

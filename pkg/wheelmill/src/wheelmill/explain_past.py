@@ -23,17 +23,13 @@ HANDLED = re.compile(r"Warning:|\bWARN(?:ING)?\b|(?i:\bcaught\b|\bfall(?:s|ing)?
 AFTER = re.compile(r"(?i)\bcaught\b|\bhalving\b|\bretrying\b")  # what it says below, with HANDLED's words
 PROGRESS = re.compile(r"(?i)\b(?:epoch|step|iter(?:ation)?)\b[ :=#]{0,3}\d+")
 WORSE = re.compile(r"(?i)level\W{1,4}(?:error|crit|fatal)")
-UNRELATED = {
-    *("KeyError", "IndexError", "FileNotFoundError", "ZeroDivisionError", "FloatingPointError", "JSONDecodeError"),
-    *(
-        "UnicodeDecodeError",
-        "StopIteration",
-        "OperationalError",
-        "HTTPError",
-        "ConnectionError",
+UNRELATED = frozenset(
+    {
+        *("KeyError", "IndexError", "FileNotFoundError", "ZeroDivisionError", "FloatingPointError", "JSONDecodeError"),
+        *("UnicodeDecodeError", "StopIteration", "OperationalError", "HTTPError", "ConnectionError"),
         "ConnectionRefusedError",
-    ),
-}
+    }
+)
 FAILED = re.compile(r"(?i:\b(?:error|failed|fatal)\b)|Traceback")
 COMPLAINT = re.compile(r"(?i)\b(?:error|fatal)\b")
 INSTALLED = re.compile(r"Successfully installed |Installed \d+ package")

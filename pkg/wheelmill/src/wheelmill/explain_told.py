@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from wheelmill.explain_log import Line
 
@@ -69,6 +69,14 @@ def is_quoted(lines: Sequence[Line], index: int) -> bool:
     )
 
 
+def _back(lines: Sequence[Line], index: int, within: Callable[[Line], bool]) -> Line | None:
+    """The nearest line above that is not `within` what this one is of; None where this one is not."""
+    at = index
+    while at > max(index - DEEPEST, 0) and within(lines[at]):
+        at -= 1
+    return lines[at] if at < index else None
+
+
 def _is_source(lines: Sequence[Line], index: int) -> bool:
     """Whether a line is the source that a traceback, pytest or a linter prints, or a value that rich does."""
     said = lines[index].said
@@ -79,24 +87,19 @@ def _is_source(lines: Sequence[Line], index: int) -> bool:
     below = lines[index + 1].said if index + 1 < len(lines) else ""
     if not frame and said[:1].isspace() and CARETS.match(below) and 'File "' not in said:
         return True
-    at = index
-    while at > max(index - DEEPEST, 0) and (lines[at].said.startswith(("    ", ">  ")) or GIVEN.match(lines[at].said)):
-        at -= 1
-    if at < index and not lines[index].text.startswith("E ") and BLOCK.match(lines[at].said):
+    block = _back(lines, index, lambda one: one.said.startswith(("    ", ">  ")) or bool(GIVEN.match(one.said)))
+    if block and not lines[index].text.startswith("E ") and BLOCK.match(block.said):
         return True
-    while at > max(index - DEEPEST, 0) and lines[at].text.startswith("│") and LOCALS not in lines[at].text:
-        at -= 1
-    return at < index and LOCALS in lines[at].text
+    box = _back(lines, index, lambda one: one.text.startswith("│") and LOCALS not in one.text)
+    return box is not None and LOCALS in box.text
 
 
 def _is_aside(lines: Sequence[Line], index: int) -> bool:
     """Whether a line is within a section of which nothing stops: CMake's warnings, pytest's, what is run again, and
     what a test printed whose own failure is another one.
     """
-    at = index
-    while at > max(index - DEEPEST, 0) and lines[at].said.startswith("  "):
-        at -= 1
-    if at < index and CMAKE_WARNING.match(lines[at].said):
+    head = _back(lines, index, lambda one: one.said.startswith("  "))
+    if head and CMAKE_WARNING.match(head.said):
         return True
     above = lines[max(index - DEEPEST, 0) : index]
     sections = [match["name"] for line in above if (match := SECTION.match(line.said))]
@@ -108,12 +111,8 @@ def _is_aside(lines: Sequence[Line], index: int) -> bool:
 
 def _is_of_a_diff(lines: Sequence[Line], index: int) -> bool:
     """Whether a line is within a hunk of a diff, or a snapshot that a test compares."""
-    at = index
-    while (
-        at > max(index - DEEPEST, 0) and lines[at].said.startswith((" ", "+", "-")) and not HUNK.match(lines[at].said)
-    ):
-        at -= 1
-    return at < index and bool(HUNK.match(lines[at].said))
+    head = _back(lines, index, lambda one: one.said.startswith((" ", "+", "-")) and not HUNK.match(one.said))
+    return head is not None and bool(HUNK.match(head.said))
 
 
 def _is_of_a_good_test(lines: Sequence[Line], index: int) -> bool:
