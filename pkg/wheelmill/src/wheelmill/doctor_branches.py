@@ -150,12 +150,9 @@ def _sure(body: Iterable[ast.stmt], module: str, functions: dict[str, Block], en
             case ast.FunctionDef() | ast.For() | ast.While():
                 found = False
             case _:
-                run = [*_run(node)]
-                called = {ast.unparse(one.func) for one in run if isinstance(one, ast.Call)} & (
-                    set(functions) - entered
-                )
-                found = any(_imports(one, module) for one in (node, *run))
-                found |= any(_sure(functions[name], module, functions, entered | {name}) for name in called)
+                imported, called = _does(node, module, _run(node))
+                names = [name for name in called if name in functions and name not in entered]
+                found = imported or any(_sure(functions[name], module, functions, entered | {name}) for name in names)
         if found:
             return True
     return False
@@ -180,18 +177,23 @@ def _maybe(body: Iterable[ast.stmt], module: str, functions: dict[str, Block], e
             case ast.FunctionDef():
                 inner = []
             case _:
-                run = [*_run(node, choices=True)]
-                called = {ast.unparse(one.func) for one in run if isinstance(one, ast.Call)} & (
-                    set(functions) - entered
-                )
-                if any(_imports(one, module) for one in (node, *run)):
+                imported, called = _does(node, module, _run(node, choices=True))
+                if imported:
                     return True
-                if any(_maybe(functions[name], module, functions, entered | {name}) for name in called):
+                names = [name for name in called if name in functions and name not in entered]
+                if any(_maybe(functions[name], module, functions, entered | {name}) for name in names):
                     return True
                 continue
         if _maybe(inner, module, functions, entered):
             return True
     return False
+
+
+def _does(node: ast.stmt, module: str, run: Iterable[ast.AST]) -> tuple[bool, set[str]]:
+    """(whether a statement imports a module itself, what it calls) of the expressions that it runs."""
+    every = [node, *run]
+    calls = {ast.unparse(one.func) for one in every if isinstance(one, ast.Call)}
+    return any(_imports(one, module) for one in every), calls
 
 
 def _stops(body: Block) -> bool:

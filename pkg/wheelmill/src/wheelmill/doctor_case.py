@@ -58,6 +58,11 @@ class Case:
         return f"{self.python} -m pip install" if mine.tools.get("pip") else f"uv pip install --python {self.python}"
 
     @property
+    def ninja(self) -> bool:
+        """Whether there is a ninja that works."""
+        return self.machine.ninja is not None and self.machine.ninja.answer == "works"
+
+    @property
     def words(self) -> dict[str, str]:
         return {"python": self.python, "pip": self.pip}
 

@@ -17,7 +17,7 @@ STANDARD = re.compile(r"-std=(?:c|gnu)\+\+(\w+)")
 FLAG = re.compile(r"-?-(gencode|gpu-architecture|arch)\b|arch=(compute|sm)_|code=\[?(sm|compute|lto)_")
 NAMED = frozenset({"-arch", "--gpu-architecture", "-gencode"})
 OF_TORCH = frozenset({"CUDAExtension", "CppExtension"})
-GLOBBED = 2000
+MOST = 2000  # files of a glob, texts of loops
 # Calls whose texts are for people, or are looked for; `replace` and `remove` name what is not to be.
 WORDS = frozenset(
     {
@@ -70,7 +70,7 @@ def flags(node: ast.expr, values: dict[str, Name]) -> Iterator[str]:
                         yield from () if FLAG.search(text) else (f"{word}={text}",)
         case ast.JoinedStr(values=parts):
             every = [_known(one.value if isinstance(one, ast.FormattedValue) else one, values) for one in parts]
-            yield from map("".join, itertools.islice(itertools.product(*every), GLOBBED))
+            yield from map("".join, itertools.islice(itertools.product(*every), MOST))
 
 
 def _known(node: ast.expr, values: dict[str, Name]) -> list[str]:

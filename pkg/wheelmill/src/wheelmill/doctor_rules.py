@@ -130,8 +130,7 @@ def tools(case: Case) -> Iterator[Finding]:
             yield found("setuptools-refused", **words, have=have, version=version, wanted=wanted)
         if files is not None and files.pkg_resources and not older(have, PACKAGING_GONE):
             yield found("setuptools-pkg-resources", **words, have=have, version=version)
-    ninja = case.machine.ninja
-    if ninja is None or ninja.answer != "works":
+    if not case.ninja:
         yield found("ninja-absent", **words)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from wheelmill.doctor_case import Case
-    from wheelmill.doctor_facts import Architectures, Program, Project, Stated
+    from wheelmill.doctor_facts import Architectures, Project, Stated
     from wheelmill.findings import Severity
     from wheelmill.which_env import Torch
 
@@ -208,7 +208,7 @@ def _requires(case: Case, one: Project) -> Iterator[Finding]:
     file = "pyproject.toml"
     words = {**case.words, "root": shlex.quote(one.root)}
     given = named(one.requires or (), case)
-    missing = [name for name in one.modules if re.sub("_", "-", name).lower() not in given]
+    missing = [name for name in one.modules if name.lower() not in given]
     if one.setup and one.imports_torch is not False and "torch" not in given and not one.dynamic:
         severity: Severity | None = None if one.imports_torch else "warning"
         who = "setup.py imports torch" + ("" if one.imports_torch else ", where a condition holds")
@@ -220,7 +220,7 @@ def _requires(case: Case, one: Project) -> Iterator[Finding]:
         yield found("requires-module", **words, file=file, modules=listing(missing))
     if one.requires is not None and "setuptools" not in given and (one.backend or SETUPTOOLS).startswith("setuptools"):
         yield found("requires-setuptools", file=file, backend=one.backend or f"{SETUPTOOLS}, for it names none")
-    if one.ninja and "torch" in given and "ninja" not in given and not _works(case.machine.ninja):
+    if one.ninja and "torch" in given and "ninja" not in given and not case.ninja:
         yield found("requires-ninja", file=file)
     asked, torch = given.get("torch"), case.torch
     if asked is not None and torch is not None and one.unstable is not None and _other(asked, torch, case):
@@ -229,10 +229,6 @@ def _requires(case: Case, one: Project) -> Iterator[Finding]:
             change = f"install the torch that it asks for: {case.pip} '{asked}'"
         extra = {"requirement": asked, "version": public(torch), "change": change}
         yield found("isolation-torch", **words, file=file, **extra)
-
-
-def _works(program: Program | None) -> bool:
-    return program is not None and program.answer == "works"
 
 
 def _torch_required(case: Case, one: Project, who: str, wanted: list[str], severity: Severity | None) -> Finding:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wheelmill.doctor_branches import here, imports, named
 from wheelmill.doctor_facts import Architectures, Standard, Stated
-from wheelmill.doctor_names import FLAG, GLOBBED, STANDARD, WORDS, Name, choices, flags, names, strange, words
+from wheelmill.doctor_names import FLAG, MOST, STANDARD, WORDS, Name, choices, flags, names, strange, words
 from wheelmill.project import COMPILED
 
 if TYPE_CHECKING:
@@ -87,9 +87,9 @@ def read(source: bytes, name: str, root: Path) -> Setup:
     chosen = choices(tree)
     groups: dict[object, list[Standard]] = {}
     for node, outer in here(tree):
+        if isinstance(node, ast.Constant) and node.value == FORCE:
+            told.conditional = FORCE
         if id(node) in aside:
-            if isinstance(node, ast.Constant) and node.value == FORCE:
-                told.conditional = FORCE
             continue
         group = chosen.get(id(node), outer)
         match node:
@@ -185,8 +185,6 @@ def listed(text: str, file: str, line: int) -> Architectures:
 
 def _text(text: str, name: str, line: int, told: Setup, *, sure: bool) -> Iterator[Standard]:
     """The standards that a text of setup.py pins; its targets go to what is told."""
-    if text == FORCE:
-        told.conditional = FORCE
     if "\n" in text:  # a text for people
         return
     for match in STANDARD.finditer(text):
@@ -274,7 +272,7 @@ def _called(function: str, parts: list[ast.expr], root: Path) -> Iterator[str | 
 
 def _globbed(pattern: str, root: Path) -> Iterator[str]:
     with contextlib.suppress(ValueError, NotImplementedError):  # what pathlib does not take, and files outside
-        for path in itertools.islice(root.glob(os.path.normpath(pattern)), GLOBBED):
+        for path in itertools.islice(root.glob(os.path.normpath(pattern)), MOST):
             if path.name.endswith(COMPILED):
                 yield path.relative_to(root).as_posix()
 
