@@ -347,6 +347,17 @@ def test_pyproject_toml(tmp_path: Path) -> None:
     assert made(tmp_path, pyproject_dot_toml="[project]\nname = 1\ndependencies = 3\n").requires is None
 
 
+def test_setup_cfg(tmp_path: Path) -> None:
+    found = made(tmp_path, setup_dot_cfg="[options]\ninstall_requires =\n    torch>=2\n    numpy\n")
+    assert [(one.text, one.file, one.line) for one in found.dependencies] == [
+        ("torch>=2", "setup.cfg", 3),
+        ("numpy", "setup.cfg", 4),
+    ]
+    ((file, what, _),) = made(tmp_path / "2", setup_dot_cfg="[options\n").broken
+    assert file == "setup.cfg"
+    assert "no section headers" in what
+
+
 def test_dependencies_that_setuptools_reads_from_a_file(tmp_path: Path) -> None:
     text = '[tool.setuptools.dynamic]\ndependencies = {file = ["needs.txt", "../outside.txt", "missing.txt"]}\n'
     found = made(tmp_path, pyproject_dot_toml=text, needs_dot_txt="# of the kernels\n\ntorch>=2.1  # any\nnumpy\n")

@@ -17,7 +17,7 @@ from wheelmill.doctor_facts import CMAKES, Project, Stated
 from wheelmill.project import COMPILED, NEVER, UNWANTED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from wheelmill.doctor_facts import Architectures, Standard
 
@@ -222,12 +222,9 @@ def _pyproject(root: Path, found: _Found) -> None:
         found.requires = _texts(build.get("requires"))
     found.backend = build["build-backend"] if isinstance(build.get("build-backend"), str) else None
     found.dynamic = "backend-path" in build
-    stated = _table(table, "project")
-    found.fixed = "project" in table and "dependencies" not in _texts(stated.get("dynamic"))
-    lines = content.decode("utf-8").splitlines()
-    for text in _texts(_table(table, "project").get("dependencies")):
-        line = next((number for number, one in enumerate(lines, 1) if text in one), 1)
-        found.dependencies.append(Stated(text=text, file="pyproject.toml", line=line))
+    project = _table(table, "project")
+    found.fixed = "project" in table and "dependencies" not in _texts(project.get("dynamic"))
+    found.dependencies += _stated(_texts(project.get("dependencies")), content.decode("utf-8"), "pyproject.toml")
     dynamic = _table(_table(_table(_table(table, "tool"), "setuptools"), "dynamic"), "dependencies").get("file")
     for name in (dynamic,) if isinstance(dynamic, str) else _texts(dynamic):
         _listed(root, name, found)
@@ -235,17 +232,25 @@ def _pyproject(root: Path, found: _Found) -> None:
 
 def _setup_cfg(root: Path, found: _Found) -> None:
     """install_requires of setup.cfg, which setuptools reads beside setup.py."""
+    content = _bytes(root, "setup.cfg", found) if os.path.lexists(root / "setup.cfg") else None
+    text = (content or b"").decode("utf-8", "replace")
+    parser = configparser.ConfigParser(interpolation=None)
     try:
-        text = (_head(root / "setup.cfg", SIZE) or b"").decode("utf-8", "replace")
-        parser = configparser.ConfigParser(interpolation=None)
         parser.read_string(text)
-        wanted = parser.get("options", "install_requires", fallback="").splitlines()
-    except (OSError, configparser.Error):
+    except configparser.Error as error:
+        what = f"setup.cfg is no configuration: {str(error).splitlines()[0]}"
+        found.broken.append(("setup.cfg", what, "setuptools stops there"))
         return
+    wanted = parser.get("options", "install_requires", fallback="").splitlines()
+    found.dependencies += _stated(filter(None, map(str.strip, wanted)), text, "setup.cfg")
+
+
+def _stated(wanted: Iterable[str], text: str, file: str) -> Iterator[Stated]:
+    """Requirements with the line of the file where each one first stands."""
     lines = text.splitlines()
-    for one in filter(None, map(str.strip, wanted)):
+    for one in wanted:
         line = next((number for number, whole in enumerate(lines, 1) if one in whole), 1)
-        found.dependencies.append(Stated(text=one, file="setup.cfg", line=line))
+        yield Stated(text=one, file=file, line=line)
 
 
 def _listed(root: Path, name: str, found: _Found) -> None:
